@@ -1,0 +1,1 @@
+"""How complete an answer is, and how it is shown."""

@@ -1,0 +1,1 @@
+"""The HTTP API: one set of routes behind Lambda and behind ranklog serve."""

@@ -1,0 +1,1 @@
+"""The Python client: a store or an API in, answers out."""

@@ -1,0 +1,1 @@
+"""Existing log files to frames: envelopes, time, level, call site, groups. Byte for byte."""

@@ -1,0 +1,1 @@
+"""What the bytes mean: keys, Parquet schema, index, tokens and templates, versions. Pure."""

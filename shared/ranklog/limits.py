@@ -1,0 +1,66 @@
+"""Every limit: its unit, why it is what it is, and what happens when it is reached."""
+
+from __future__ import annotations
+
+KIB = 1024
+MIB = 1024 * 1024
+SECOND_NS = 1_000_000_000
+HOUR_NS = 3_600 * SECOND_NS
+DAY_NS = 24 * HOUR_NS
+
+# --- frames -----------------------------------------------------------------------------------
+# A Kinesis record holds 1 MiB by default; a producer cuts a frame before it gets there.
+FRAME_BYTES_MAX = 1 * MIB
+# Uncompressed payload of one frame; a frame that claims more is refused before it is unpacked.
+FRAME_PAYLOAD_BYTES_MAX = 64 * MIB
+# The stream column is uint16.
+FRAME_STREAMS_MAX = 65_535
+
+# --- lines ------------------------------------------------------------------------------------
+# A line longer than this is kept whole; its template is cut here and becomes template 0 when
+# it does not fit the dictionary.
+TEMPLATE_BYTES_MAX = 1 * KIB
+# Metadata strings are cut at the producer (interfaces, Python).
+METADATA_STRING_BYTES_MAX = 1 * KIB
+
+# --- segments ---------------------------------------------------------------------------------
+# More templates than this go to template 0, which matches everything.
+TEMPLATES_PER_SEGMENT_MAX = 4_096
+TEMPLATES_BYTES_MAX = 1 * MIB
+# Smallest unit pruned or scanned: 16-32 k rows measured best (design, index measurements).
+ROW_GROUP_ROWS = 32_768
+# A batch's event hours that get a segment of their own; the rest share one "late" segment.
+HOURS_PER_BATCH_MAX = 32
+# An hour with fewer rows than this shares the late segment, unless it is the batch's largest.
+HOUR_ROWS_MIN = 4_096
+# A claimed time outside [arrival - 400 days, arrival + 1 h] is kept as ts_claimed and the line is
+# filed by arrival, so that a wild clock can't scatter a tenant's partitions. Imports are deliberate
+# and exempt from the past bound.
+TIME_PAST_NS_MAX = 400 * DAY_NS
+TIME_FUTURE_NS_MAX = 1 * HOUR_NS
+# Typed metadata columns per segment; keys beyond it go to the overflow column.
+METADATA_COLUMNS_MAX = 256
+# Distinct letter runs kept per row group; past it the row group is doubt for one-word literals.
+LETTER_RUNS_PER_ROW_GROUP_MAX = 4_096
+
+# --- queries ----------------------------------------------------------------------------------
+QUERY_BYTES_MAX = 8 * KIB
+QUERY_DEPTH_MAX = 32
+QUERY_TERMS_MAX = 64
+QUERY_LIMIT_DEFAULT = 1_000
+# Lambda refuses a payload over 6 MB; an outcome over this goes to the store and is named instead.
+PAYLOAD_BYTES_MAX = 6 * 1000 * 1000
+OUTCOME_INLINE_BYTES_MAX = 5 * 1000 * 1000
+# Rows of an inner query of near(...); over it the query is refused with this number.
+NEAR_MATCHES_MAX = 100_000
+# Neighbours on either side of a match.
+CONTEXT_LINES_MAX = 1_000
+# Tasks in flight at once from one query root.
+SCATTER_CONCURRENCY_MAX = 64
+SCAN_RETRIES_MAX = 2
+# Lists in a completeness are cut here, with "more": N.
+COMPLETENESS_LIST_MAX = 100
+# Without a run and without a time, the newest hours that hold data.
+DEFAULT_WINDOW_HOURS = 24
+# Histogram buckets one answer prints; over it the query is refused.
+BUCKETS_MAX = 100_000

@@ -1,0 +1,1 @@
+"""Order, deduplicate, aggregate and cut what tasks returned. Pure."""

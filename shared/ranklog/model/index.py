@@ -1,0 +1,133 @@
+"""What the small object beside a segment says: enough to plan without opening the segment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ranklog.model.frame import Drop, Fence, StreamEnd
+from ranklog.model.stream import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRef:
+    """The segment that an index commits. `hash` is of its bytes and ends its name."""
+
+    key: str
+    length: int
+    hash: str
+    etag: str  # sent as If-Match; "" where the store has none
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEntry:
+    """A stream's rows in one segment. Its position in the table is the column `stream`.
+
+    `ranges`: half-open seq ranges of the rows that are in this segment, sorted, coalesced.
+    `ranks`: (rank, lines) of lines whose rank is not the stream's; -1 is "no rank".
+    """
+
+    stream: Stream
+    stream_id: str
+    lines: int
+    text_bytes: int
+    min_ts: int | None
+    max_ts: int | None
+    ranges: tuple[tuple[int, int], ...]
+    max_iteration: int | None = None
+    ranks: tuple[tuple[int, int], ...] = ()
+    fences: tuple[Fence, ...] = ()
+    drops: tuple[Drop, ...] = ()
+    end: StreamEnd | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Min and max of a numeric column in a row group; None where no row has a value.
+
+    NaN takes no part in min and max and is told apart by `has_nan`.
+    """
+
+    low: int | float | None
+    high: int | float | None
+    has_null: bool
+    has_nan: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """`first_row` counts in the segment. `chunks`: column -> (offset, length) in the object.
+
+    `bounds`: ts, seq, level, iteration, rank (the line's, streams' included) and each numeric
+    metadata column by its Parquet name. `runs`: folded letter runs (>= 3, not a-f only) inside
+    mixed tokens, None when there were too many; `hex_runs`: runs of only a-f were seen.
+    `bloom`: (offset, length) in the index's bloom section; length 0: no tokens.
+    """
+
+    first_row: int
+    rows: int
+    chunks: dict[str, tuple[int, int]]
+    bounds: dict[str, Bounds]
+    streams: frozenset[int]
+    runs: frozenset[str] | None
+    hex_runs: bool
+    bloom: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SiteCount:
+    """One (call site, function, logger, level, template) of the segment."""
+
+    call_site: str | None
+    function: str | None
+    logger: str | None
+    level: int | None
+    tid: int
+    count: int
+    text_bytes: int
+    min_ts: int
+    max_ts: int
+    ranks: tuple[tuple[int, int], ...]  # (rank, lines); -1 is "no rank"
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateRows:
+    """A run of rows of one template, in row order over the segment."""
+
+    tid: int
+    first_row: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class FrameRef:
+    """Which frames the batch held: for audit."""
+
+    agent: str
+    number: int
+    header_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexHead:
+    """Everything but templates, blooms, call sites and the Parquet footer.
+
+    `columns`: Parquet name -> kind, for metadata columns (`int:k`, `float:k`, `str:k`).
+    `overflow`: metadata names that are only in the overflow column. `tid` 0 matches everything;
+    `template_zero`: whether rows have it.
+    """
+
+    version: int
+    kind: str
+    segment: SegmentRef | None
+    rows: int
+    min_ts: int
+    max_ts: int
+    text_bytes: int
+    streams: tuple[StreamEntry, ...]
+    row_groups: tuple[RowGroup, ...]
+    columns: tuple[str, ...]
+    overflow: tuple[str, ...] = ()
+    frames: tuple[FrameRef, ...] = ()
+    replaces: tuple[str, ...] = ()
+    bloom_key: str = "mixed"  # which tokens the blooms hold
+    extra: dict[str, object] = field(default_factory=dict)

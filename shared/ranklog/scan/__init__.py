@@ -1,0 +1,1 @@
+"""Scatter tasks and evaluate one with DuckDB."""

@@ -1,0 +1,1 @@
+"""Analyses of many ranks that should say the same: call sites, comparison. Pure."""
