@@ -1,4 +1,4 @@
-"""Fixtures that every package's tests share."""
+"""Fixtures that every package's tests share, and the rule that real logs are used where they lie."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 # Real logs lie beside the checkout where a developer has them; RANKLOG_TEST_DATA names another place.
 DATA = Path(os.environ.get("RANKLOG_TEST_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
+_skipped_data_tests: list[str] = []
+
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
@@ -17,3 +19,21 @@ def data_dir() -> Path:
     if not (DATA / "formats.md").is_file():
         pytest.skip(f"no real logs at {DATA}")
     return DATA
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Remember data tests that were skipped although the data is there."""
+    if report.skipped and "data" in report.keywords and DATA.is_dir():
+        _skipped_data_tests.append(report.nodeid)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A skipped data test beside existing data is a failure: it would hide what it should show."""
+    if _skipped_data_tests and session.exitstatus == 0:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name them."""
+    for name in _skipped_data_tests:
+        terminalreporter.write_line(f"skipped although {DATA} exists: {name}", red=True)

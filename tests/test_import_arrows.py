@@ -1,0 +1,116 @@
+"""The arrows of docs/architecture.md, held by reading every import statement of the package."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "shared" / "ranklog"
+
+# package -> packages of ranklog it may import, beside itself and the leaf modules
+LEAVES = {"errors", "limits", "_version"}
+ARROWS = {
+    "model": set(),
+    "produce": {"model", "stream"},
+    "stream": {"model", "store"},
+    "store": set(),
+    "layout": {"model"},
+    "rules": {"model", "layout", "store"},
+    "ingest": {"model", "layout", "rules", "store", "stream"},
+    "importer": {"model", "layout", "rules", "store", "stream", "ingest"},
+    "plan": {"model", "layout"},
+    "merge": {"model", "plan"},
+    "scan": {"model", "layout", "plan", "store", "merge"},
+    "spmd": {"model", "layout"},
+    "answer": {"model", "layout", "plan", "merge"},
+    "client": {"model", "layout", "plan", "scan", "merge", "answer", "spmd", "store"},
+    "demo": {"model", "produce", "stream", "ingest", "rules", "store"},
+    "api": {
+        "model",
+        "client",
+        "answer",
+        "ingest",
+        "rules",
+        "store",
+        "stream",
+        "plan",
+        "spmd",
+        "layout",
+    },
+    "cli": {
+        "model",
+        "client",
+        "answer",
+        "api",
+        "demo",
+        "importer",
+        "rules",
+        "store",
+        "plan",
+        "spmd",
+        "produce",
+        "layout",
+    },
+}
+# heavy dependency -> packages that may import it anywhere in their code
+OWNERS = {
+    "duckdb": {"scan", "client"},
+    "pyarrow": {"layout", "ingest", "importer", "rules", "scan", "client"},
+    "numpy": {"layout", "ingest", "importer", "rules"},
+    "boto3": {"store", "stream", "scan", "produce"},
+    "botocore": {"store", "stream", "scan"},
+    "pydantic": {"api"},
+    "aws_lambda_powertools": {"api"},
+    "s3fs": {"client"},
+}
+
+
+def _imports(path: Path) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            yield node.lineno, node.module or ""
+            if node.module == "ranklog":
+                yield from ((node.lineno, f"ranklog.{alias.name}") for alias in node.names)
+
+
+@pytest.mark.parametrize(
+    "package", sorted(p.name for p in PACKAGE.iterdir() if p.is_dir() and p.name != "__pycache__")
+)
+def test_a_package_imports_only_along_the_arrows(package: str) -> None:
+    allowed = ARROWS[package] | LEAVES | {package}
+    wrong = []
+    for path in sorted((PACKAGE / package).rglob("*.py")):
+        for line, name in _imports(path):
+            parts = name.split(".")
+            if parts[0] == "ranklog" and len(parts) > 1 and parts[1] not in allowed:
+                wrong.append(f"{path.relative_to(PACKAGE)}:{line} imports {name}")
+            if package not in OWNERS.get(parts[0], {package}):
+                wrong.append(
+                    f"{path.relative_to(PACKAGE)}:{line} imports {name}, owned by {sorted(OWNERS[parts[0]])}"
+                )
+    assert wrong == []
+
+
+LIGHT = {
+    "ranklog": {"boto3", "pyarrow", "duckdb", "pydantic", "numpy"},
+    "ranklog.plan.parse": {"boto3", "pyarrow", "duckdb", "pydantic", "numpy"},
+    "ranklog.plan.prune": {"boto3", "pyarrow", "duckdb", "pydantic", "numpy"},
+    "ranklog.layout.index": {"boto3", "pyarrow", "duckdb", "pydantic", "numpy"},
+    "ranklog.stream.frames": {"boto3", "pyarrow", "duckdb", "pydantic", "numpy"},
+    "ranklog.ingest.batch": {"duckdb", "pydantic"},
+}
+
+
+@pytest.mark.parametrize("module", sorted(LIGHT))
+def test_importing_a_module_pulls_in_no_heavy_dependency(module: str) -> None:
+    code = f"import sys, {module}; print(*sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert LIGHT[module] & set(out.stdout.split()) == set()
