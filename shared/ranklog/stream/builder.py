@@ -1,0 +1,247 @@
+"""Fills a frame line by line: arrays per column, no object per row."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from typing import Any, TypeAlias
+
+from ranklog.model.frame import (
+    NO_GROUP,
+    NO_ITERATION,
+    NO_LEVEL,
+    NO_RANK,
+    NO_SITE,
+    STREAM_RANK,
+    CallSite,
+    Drop,
+    Fence,
+    Frame,
+    FrameStream,
+    MetadataColumn,
+    StreamEnd,
+)
+from ranklog.model.stream import Stream
+from ranklog.stream.frames import COLUMNS, ROW_BYTES
+from ranklog.stream.header import METADATA_TYPES
+
+# FrameBuilder has a property of the built-in's name.
+Bytes: TypeAlias = bytes
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+# What a stream or call site adds to the header besides its words; generous.
+HEADER_ENTRY_BYTES = 96
+
+
+class _OpenStream:
+    """A stream's part of the frame being built."""
+
+    __slots__ = ("drops", "end", "fences", "first_seq", "index", "next_seq", "stream")
+
+    def __init__(self, stream: Stream, index: int, seq: int) -> None:
+        self.stream = stream
+        self.index = index
+        self.first_seq = self.next_seq = seq
+        self.fences: list[Fence] = []
+        self.drops: list[Drop] = []
+        self.end: StreamEnd | None = None
+
+
+class _Values:
+    """One metadata column being filled."""
+
+    __slots__ = ("lengths", "rows", "values")
+
+    def __init__(self, kind: str) -> None:
+        self.rows: array[int] = array("I")
+        self.lengths: array[int] = array("I")
+        self.values: Any = {"int": array("q"), "float": array("d"), "str": bytearray()}[kind]
+
+
+class FrameBuilder:
+    """Rows go in in any order of streams; each stream's in order of seq, without holes."""
+
+    def __init__(self, tenant: str, agent: str, number: int, previous: str) -> None:
+        self.tenant = tenant
+        self.agent = agent
+        self.number = number
+        self.previous = previous
+        self.rows = 0
+        self._arrays: tuple[array[Any], ...] = tuple(array(code) for _, code, _ in COLUMNS)
+        self._text: list[Bytes] = []
+        self._text_bytes = 0
+        self._extra_bytes = 0
+        self._streams: dict[Stream, _OpenStream] = {}
+        self._by_identity: dict[int, _OpenStream] = {}
+        self._sites: dict[CallSite, int] = {}
+        self._metadata: dict[tuple[str, str], _Values] = {}
+        self._raw_rows: array[int] = array("I")
+        self._raw_length: array[int] = array("I")
+        self._raw: list[Bytes] = []
+
+    @property
+    def bytes(self) -> int:
+        """About what the frame takes uncompressed, header included; an upper bound of the packed."""
+        return ROW_BYTES * self.rows + self._text_bytes + self._extra_bytes
+
+    @property
+    def is_empty(self) -> bool:
+        """No row, fence, drop or end: nothing to send."""
+        return not self._streams
+
+    def add(
+        self,
+        stream: Stream,
+        seq: int,
+        ts_ns: int,
+        level: int | None,
+        site: CallSite | None,
+        text: Bytes | str,
+        body_at: int = 0,
+        flags: int = 0,
+        group: int | None = None,
+        rank: int | None = STREAM_RANK,
+        iteration: int | None = None,
+        metadata: dict[str, Any] | None = None,
+        raw: Bytes | None = None,
+    ) -> None:
+        """Append a line. `group` is the seq of the group's first line; `body_at` counts bytes.
+
+        Rank None means the line has none, whatever its stream's. Text is one physical line. Raises
+        ValueError, OverflowError for a number its column can't hold; the frame stays as it was.
+        """
+        entry = self._by_identity.get(id(stream)) or self._open(stream, seq)
+        if seq != entry.next_seq:
+            raise ValueError(f"seq {seq} after {entry.next_seq - 1}: a stream has no holes")
+        data = text.encode("utf-8", "replace") if isinstance(text, str) else text
+        numbers = (
+            entry.index,
+            ts_ns,
+            NO_LEVEL if level is None else level,
+            NO_SITE if site is None else self._site(site),
+            body_at,
+            flags,
+            NO_GROUP if group is None else seq - group,
+            NO_RANK if rank is None else rank,
+            NO_ITERATION if iteration is None else iteration,
+            len(data),
+        )
+        try:
+            for column, number in zip(self._arrays, numbers, strict=True):
+                column.append(number)
+        except (OverflowError, TypeError):
+            for column in self._arrays:  # no half a row stays behind
+                del column[self.rows :]
+            raise
+        self._text.append(data)
+        self._text_bytes += len(data)
+        if metadata:
+            self._add_metadata(metadata)
+        if raw is not None:
+            self._add_raw(raw)
+        entry.next_seq = seq + 1
+        self.rows += 1
+
+    def fence(self, stream: Stream, next_seq: int, fence: Fence) -> None:
+        """All lines of an event hour of the stream; `next_seq` opens a stream without rows here."""
+        self._open(stream, next_seq).fences.append(fence)
+        self._extra_bytes += 32 + 20 * len(fence.ranges)
+
+    def drop(self, stream: Stream, next_seq: int, drop: Drop) -> None:
+        """Lines that were dropped before they got a seq."""
+        self._open(stream, next_seq).drops.append(drop)
+        self._extra_bytes += 16 + len(drop.reason)
+
+    def end(self, stream: Stream, end: StreamEnd) -> None:
+        """The stream is closed."""
+        self._open(stream, end.end_seq).end = end
+
+    def build(self) -> Frame:
+        """The frame of what was added; the builder is done after it."""
+        if sys.byteorder == "big":  # pragma: no cover
+            self._swap()
+        columns = {
+            name: column.tobytes()
+            for (name, _, _), column in zip(COLUMNS, self._arrays, strict=True)
+        }
+        return Frame(
+            tenant=self.tenant,
+            agent=self.agent,
+            number=self.number,
+            previous=self.previous,
+            streams=tuple(_close(entry) for entry in self._streams.values()),
+            rows=self.rows,
+            text=b"".join(self._text),
+            sites=tuple(self._sites),
+            metadata=tuple(
+                MetadataColumn(
+                    key, kind, column.rows.tobytes(), bytes(column.values), column.lengths.tobytes()
+                )
+                for (key, kind), column in sorted(self._metadata.items())
+            ),
+            raw_rows=self._raw_rows.tobytes(),
+            raw_length=self._raw_length.tobytes(),
+            raw=b"".join(self._raw),
+            kind="line",
+            **columns,
+        )
+
+    def _open(self, stream: Stream, seq: int) -> _OpenStream:
+        entry = self._streams.get(stream)
+        if entry is None:
+            entry = self._streams[stream] = _OpenStream(stream, len(self._streams), seq)
+            self._extra_bytes += HEADER_ENTRY_BYTES + len(repr(stream))
+        self._by_identity[id(entry.stream)] = entry
+        return entry
+
+    def _site(self, site: CallSite) -> int:
+        number = self._sites.get(site)
+        if number is None:
+            number = self._sites[site] = len(self._sites) + 1
+            self._extra_bytes += HEADER_ENTRY_BYTES + len(repr(site))
+        return number
+
+    def _add_metadata(self, metadata: dict[str, Any]) -> None:
+        for key, value in metadata.items():
+            kind = type(value).__name__
+            if kind not in METADATA_TYPES or (
+                kind == "int" and not INT64_MIN <= value <= INT64_MAX
+            ):
+                kind, value = "str", str(value)
+            column = self._metadata.get((key, kind))
+            if column is None:
+                column = self._metadata[key, kind] = _Values(kind)
+                self._extra_bytes += HEADER_ENTRY_BYTES + len(key)
+            column.rows.append(self.rows)
+            if kind == "str":
+                data = value.encode("utf-8", "replace")
+                column.values += data
+                column.lengths.append(len(data))
+                self._extra_bytes += 8 + len(data)
+            else:
+                column.values.append(value)
+                self._extra_bytes += 12
+
+    def _add_raw(self, raw: Bytes) -> None:
+        self._raw_rows.append(self.rows)
+        self._raw_length.append(len(raw))
+        self._raw.append(raw)
+        self._extra_bytes += 8 + len(raw)
+
+    def _swap(self) -> None:  # pragma: no cover
+        numbers = [*self._arrays, self._raw_rows, self._raw_length]
+        for (_, kind), column in self._metadata.items():
+            numbers += [column.rows, column.lengths]
+            numbers += [column.values] if kind != "str" else []
+        for numbers_of_one in numbers:
+            numbers_of_one.byteswap()
+
+
+def _close(entry: _OpenStream) -> FrameStream:
+    return FrameStream(
+        stream=entry.stream,
+        first_seq=entry.first_seq,
+        rows=entry.next_seq - entry.first_seq,
+        fences=tuple(entry.fences),
+        drops=tuple(entry.drops),
+        end=entry.end,
+    )

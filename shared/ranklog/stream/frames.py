@@ -1,0 +1,321 @@
+"""Frames as bytes. The format is docs/frame-format.md; the values are ranklog.model.frame.
+
+    magic 4 · version 1 · zero 1 · MAC length 2 · header length 4 · payload length 4 · header hash 16
+    MAC · header (msgpack) · payload (zstd)
+
+Shapes: n rows; a column is n little-endian numbers; in the payload its bytes are transposed (all
+first bytes, then all second bytes): that costs nothing in pure Python (slices), and makes the
+columns a sixth smaller and zstd a third faster. A delta of times saved 1.5 % and cost 180 ns a row,
+so there is none.
+
+Text is taken as bytes: that it is valid UTF-8 is checked by ingest, in compiled code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import struct
+import sys
+from array import array
+from collections import Counter
+from dataclasses import dataclass
+from operator import gt, lt
+from typing import Any
+
+import zstandard
+
+from ranklog import limits
+from ranklog.errors import Corrupt, NewerVersion, TooLarge
+from ranklog.model.frame import Frame, MetadataColumn
+from ranklog.stream.header import (
+    HASH_BYTES,
+    FrameHeader,
+    MetadataShape,
+    check_header,
+    decode_header,
+    encode_header,
+    hash_header,
+)
+
+MAGIC = b"RLFR"
+VERSION = 1
+MAC_BYTES = 32
+PRELUDE = struct.Struct("<4sBBHII16s")
+# Name in Frame, array type code, width in bytes; the order is the payload's.
+COLUMNS = (
+    ("stream", "H", 2),
+    ("ts", "q", 8),
+    ("level", "h", 2),
+    ("site", "I", 4),
+    ("body_at", "I", 4),
+    ("flags", "H", 2),
+    ("group", "I", 4),
+    ("rank", "i", 4),
+    ("iteration", "q", 8),
+    ("text_length", "I", 4),
+)
+ROW_BYTES = sum(width for _, _, width in COLUMNS)
+
+
+@dataclass(frozen=True, slots=True)
+class PeekedFrame:
+    """What can be said of a frame without unpacking it. `mac` is b"" where it has none."""
+
+    header: FrameHeader
+    header_hash: str
+    mac: bytes
+    payload_at: int  # offset of the compressed payload in the frame's bytes
+
+
+def encode_frame(frame: Frame, *, level: int = 1) -> bytes:
+    """A frame's bytes, without a MAC. `level` is zstd's. Raises TooLarge, Corrupt (our bug)."""
+    header = _header_of(frame)
+    check_header(header)
+    _check_columns(frame)
+    payload = b"".join(
+        _transpose(part, width) if width > 1 else part for part, width in _parts(frame)
+    )
+    if len(payload) > limits.FRAME_PAYLOAD_BYTES_MAX:
+        raise TooLarge(
+            f"frame payload of {len(payload)} bytes, limit {limits.FRAME_PAYLOAD_BYTES_MAX}",
+            hint="cut the frame before it is built",
+        )
+    head = encode_header(header)
+    packed = zstandard.ZstdCompressor(level=level).compress(payload)
+    prelude = PRELUDE.pack(MAGIC, VERSION, 0, 0, len(head), len(packed), hash_header(head))
+    return b"".join((prelude, head, packed))
+
+
+def decode_frame(data: bytes) -> Frame:
+    """The frame of `encode_frame`'s bytes, MAC or not. Raises Corrupt, NewerVersion; no other."""
+    peeked = peek_header(data)
+    header = peeked.header
+    payload = _unpack(memoryview(data)[peeked.payload_at :], _payload_bytes(header))
+    frame = _frame_of(header, payload)
+    if _payload_hash(frame) != header.payload_hash:
+        raise Corrupt("frame payload does not have the hash of its header")
+    _check_columns(frame)
+    return frame
+
+
+def peek_header(data: bytes) -> PeekedFrame:
+    """The header, checked against its hash; the payload stays packed.
+
+    Raises Corrupt, NewerVersion.
+    """
+    if len(data) < PRELUDE.size:
+        raise Corrupt(f"frame of {len(data)} bytes is shorter than its prelude")
+    magic, version, zero, mac_bytes, head_bytes, packed_bytes, digest = PRELUDE.unpack_from(data)
+    if magic != MAGIC:
+        raise Corrupt(f"frame begins with {magic!r}, not {MAGIC!r}")
+    if version > VERSION:
+        raise NewerVersion(
+            f"frame of version {version}, this ranklog reads up to {VERSION}",
+            hint="update ranklog where frames are read",
+        )
+    if version == 0 or zero != 0 or mac_bytes not in (0, MAC_BYTES):
+        raise Corrupt("frame prelude has a value that no version writes")
+    head_at = PRELUDE.size + mac_bytes
+    payload_at = head_at + head_bytes
+    if payload_at + packed_bytes != len(data):
+        raise Corrupt(f"frame of {len(data)} bytes, its prelude says {payload_at + packed_bytes}")
+    head = bytes(data[head_at:payload_at])
+    if hash_header(head) != digest:
+        raise Corrupt("frame header does not have the hash of its prelude")
+    header = decode_header(head)
+    if _payload_bytes(header) > limits.FRAME_PAYLOAD_BYTES_MAX:
+        raise Corrupt(
+            f"frame claims {_payload_bytes(header)} bytes of payload, "
+            f"limit {limits.FRAME_PAYLOAD_BYTES_MAX}"
+        )
+    return PeekedFrame(header, digest.hex(), bytes(data[PRELUDE.size : head_at]), payload_at)
+
+
+def header_hash(frame: Frame) -> str:
+    """32 hex digits: what the next frame of the agent names as `previous`."""
+    return hash_header(encode_header(_header_of(frame))).hex()
+
+
+def seal_frame(data: bytes, key: bytes) -> bytes:
+    """The frame with its MAC set: HMAC-SHA256 over prelude (MAC length included), header, payload.
+
+    Done when a frame is sent, so that a rotated key re-seals what is spooled.
+    """
+    peeked = peek_header(data)
+    prelude = bytearray(data[: PRELUDE.size])
+    struct.pack_into("<H", prelude, 6, MAC_BYTES)
+    body = data[PRELUDE.size + len(peeked.mac) :]
+    return bytes(prelude) + hmac.digest(key, bytes(prelude) + body, "sha256") + body
+
+
+def frame_is_sealed_by(data: bytes, key: bytes) -> bool:
+    """Whether the frame has a MAC and it is this key's. Raises Corrupt, NewerVersion."""
+    mac = peek_header(data).mac
+    body = data[: PRELUDE.size] + data[PRELUDE.size + len(mac) :]
+    return bool(mac) and hmac.compare_digest(mac, hmac.digest(key, body, "sha256"))
+
+
+def _header_of(frame: Frame) -> FrameHeader:
+    return FrameHeader(
+        tenant=frame.tenant,
+        agent=frame.agent,
+        number=frame.number,
+        previous=frame.previous,
+        kind=frame.kind,
+        rows=frame.rows,
+        text_bytes=len(frame.text),
+        raw_rows=len(frame.raw_rows) // 4,
+        raw_bytes=len(frame.raw),
+        streams=frame.streams,
+        sites=frame.sites,
+        metadata=tuple(
+            MetadataShape(column.key, column.type, len(column.rows) // 4, len(column.values))
+            for column in frame.metadata
+        ),
+        payload_hash=_payload_hash(frame),
+    )
+
+
+def _parts(frame: Frame) -> list[tuple[bytes, int]]:
+    """The payload's parts in order, each with the width of its numbers (1: bytes)."""
+    parts = [(getattr(frame, name), width) for name, _, width in COLUMNS]
+    parts.append((frame.text, 1))
+    for column in frame.metadata:
+        parts.append((column.rows, 4))
+        parts.append((column.values, 1 if column.type == "str" else 8))
+        parts.append((column.lengths, 4))
+    parts += [(frame.raw_rows, 4), (frame.raw_length, 4), (frame.raw, 1)]
+    return parts
+
+
+def _payload_bytes(header: FrameHeader) -> int:
+    metadata = sum(
+        shape.value_bytes + shape.rows * (8 if shape.type == "str" else 4)
+        for shape in header.metadata
+    )
+    raw = 8 * header.raw_rows + header.raw_bytes
+    return ROW_BYTES * header.rows + header.text_bytes + metadata + raw
+
+
+def _payload_hash(frame: Frame) -> bytes:
+    """Over the canonical columns: the same whatever compressed or transposed them."""
+    digest = hashlib.blake2b(digest_size=HASH_BYTES, person=b"ranklog.payload")
+    for part, _ in _parts(frame):
+        digest.update(part)
+    return digest.digest()
+
+
+def _unpack(packed: memoryview, size: int) -> bytes:
+    """The payload; never more than `size` bytes of memory for it."""
+    try:
+        claimed = zstandard.frame_content_size(packed)
+        if claimed != size:
+            raise Corrupt(f"frame payload says {claimed} bytes, its header {size}")
+        payload: bytes = zstandard.ZstdDecompressor().decompress(packed, allow_extra_data=False)
+    except zstandard.ZstdError as error:
+        raise Corrupt(f"frame payload is no zstd: {error}") from error
+    if len(payload) != size:
+        raise Corrupt(f"frame payload has {len(payload)} bytes, its header says {size}")
+    return payload
+
+
+def _frame_of(header: FrameHeader, payload: bytes) -> Frame:
+    at = 0
+
+    def take(size: int, width: int = 1) -> bytes:
+        nonlocal at
+        part = payload[at : at + size]
+        at += size
+        return _restore(part, width) if width > 1 else part
+
+    columns = {name: take(width * header.rows, width) for name, _, width in COLUMNS}
+    text = take(header.text_bytes)
+    metadata = []
+    for shape in header.metadata:
+        is_text = shape.type == "str"
+        rows = take(4 * shape.rows, 4)
+        values = take(shape.value_bytes, 1 if is_text else 8)
+        lengths = take(4 * shape.rows, 4) if is_text else b""
+        metadata.append(MetadataColumn(shape.key, shape.type, rows, values, lengths))
+    raw_rows, raw_length = take(4 * header.raw_rows, 4), take(4 * header.raw_rows, 4)
+    return Frame(
+        tenant=header.tenant,
+        agent=header.agent,
+        number=header.number,
+        previous=header.previous,
+        streams=header.streams,
+        rows=header.rows,
+        text=text,
+        sites=header.sites,
+        metadata=tuple(metadata),
+        raw_rows=raw_rows,
+        raw_length=raw_length,
+        raw=take(header.raw_bytes),
+        kind=header.kind,
+        **columns,
+    )
+
+
+def _check_columns(frame: Frame) -> None:
+    """Every column fits the rows, and every number points at something. Raises Corrupt."""
+    for name, _, width in COLUMNS:
+        if len(getattr(frame, name)) != width * frame.rows:
+            raise Corrupt(f"column {name} does not have {frame.rows} rows")
+    counts = Counter(_numbers("H", frame.stream))
+    expected = {index: entry.rows for index, entry in enumerate(frame.streams) if entry.rows}
+    if dict(counts) != expected:
+        raise Corrupt("column stream does not have the rows that the header says")
+    if frame.rows and max(_numbers("I", frame.site)) > len(frame.sites):
+        raise Corrupt("column site points behind the call sites")
+    lengths = _numbers("I", frame.text_length)
+    if sum(lengths) != len(frame.text):
+        raise Corrupt("text lengths do not add up to the text")
+    if any(map(gt, _numbers("I", frame.body_at), lengths)):
+        raise Corrupt("a body begins behind its line's end")
+    for column in frame.metadata:
+        _check_metadata(column, frame.rows)
+    _check_rows("raw", frame.raw_rows, frame.rows)
+    _check_lengths("raw", frame.raw_rows, frame.raw_length, frame.raw)
+
+
+def _check_metadata(column: MetadataColumn, rows: int) -> None:
+    _check_rows(column.key, column.rows, rows)
+    if column.type == "str":
+        _check_lengths(column.key, column.rows, column.lengths, column.values)
+    elif len(column.values) != 2 * len(column.rows) or column.lengths:
+        raise Corrupt(f"metadata {column.key!r} has values for other rows")
+
+
+def _check_rows(name: str, data: bytes, rows: int) -> None:
+    """Row numbers ascend and lie in the frame."""
+    numbers = _numbers("I", data)
+    if numbers and (numbers[-1] >= rows or not all(map(lt, numbers, numbers[1:]))):
+        raise Corrupt(f"row numbers of {name!r} do not ascend within the frame")
+
+
+def _check_lengths(name: str, rows: bytes, lengths: bytes, values: bytes) -> None:
+    if len(rows) != len(lengths) or sum(_numbers("I", lengths)) != len(values):
+        raise Corrupt(f"lengths of {name!r} do not add up to its values")
+
+
+def _numbers(code: str, data: bytes) -> array[Any]:
+    numbers: array[Any] = array(code)
+    if len(data) % numbers.itemsize:
+        raise Corrupt(f"a column of {len(data)} bytes has numbers of {numbers.itemsize}")
+    numbers.frombytes(data)
+    if sys.byteorder == "big":  # pragma: no cover
+        numbers.byteswap()
+    return numbers
+
+
+def _transpose(data: bytes, width: int) -> bytes:
+    return b"".join([data[byte::width] for byte in range(width)])
+
+
+def _restore(data: bytes, width: int) -> bytes:
+    rows = len(data) // width
+    restored = bytearray(len(data))
+    for byte in range(width):
+        restored[byte::width] = data[byte * rows : (byte + 1) * rows]
+    return bytes(restored)

@@ -1,0 +1,294 @@
+"""A frame's header: what is in the payload, whose it is, and which header came before it.
+
+Canonical: one header has one encoding, so its hash can be computed from a decoded frame. Reading is
+strict; whatever is not exactly what `encode_header` writes is Corrupt.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgpack
+
+from ranklog import limits
+from ranklog.errors import Corrupt, TooLarge
+from ranklog.model.frame import CallSite, Drop, Fence, FrameStream, StreamEnd
+from ranklog.model.stream import ARRIVAL, DENSE, Stream
+
+HASH_BYTES = 16
+INT64_MAX = 2**63 - 1
+METADATA_TYPES = ("int", "float", "str")
+STREAM_KINDS = (DENSE, ARRIVAL)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataShape:
+    """One metadata column: how many rows have a value, and the bytes of its values."""
+
+    key: str
+    type: str  # int | float | str
+    rows: int
+    value_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FrameHeader:
+    """Everything about a frame but its rows. `payload_hash` is over the canonical columns."""
+
+    tenant: str
+    agent: str
+    number: int
+    previous: str
+    kind: str
+    rows: int
+    text_bytes: int
+    raw_rows: int
+    raw_bytes: int
+    streams: tuple[FrameStream, ...]
+    sites: tuple[CallSite, ...]
+    metadata: tuple[MetadataShape, ...]
+    payload_hash: bytes
+
+
+def encode_header(header: FrameHeader) -> bytes:
+    """The header's bytes: a msgpack array in the order of FrameHeader's fields."""
+    fields = [
+        header.tenant,
+        header.agent,
+        header.number,
+        header.previous,
+        header.kind,
+        header.rows,
+        header.text_bytes,
+        header.raw_rows,
+        header.raw_bytes,
+        [_stream_fields(stream) for stream in header.streams],
+        [[site.site, site.function, site.logger] for site in header.sites],
+        [[shape.key, shape.type, shape.rows, shape.value_bytes] for shape in header.metadata],
+        header.payload_hash,
+    ]
+    # A path may hold bytes that are no UTF-8 (lone surrogates): they survive.
+    packed: bytes = msgpack.packb(fields, unicode_errors="surrogatepass")
+    return packed
+
+
+def decode_header(data: bytes) -> FrameHeader:
+    """The header that `encode_header` wrote. Raises Corrupt."""
+    try:
+        fields = msgpack.unpackb(data, unicode_errors="surrogatepass")
+    except (ValueError, msgpack.UnpackException) as error:
+        raise Corrupt(f"frame header is no msgpack: {error}") from error
+    try:
+        header = _header(fields)
+    except RecursionError as error:  # pragma: no cover - msgpack's own depth limit comes first
+        raise Corrupt("frame header is nested too deep") from error
+    if encode_header(header) != data:
+        raise Corrupt("frame header is not in canonical form")
+    return header
+
+
+def hash_header(encoded: bytes) -> bytes:
+    """16 bytes: the hash that the next frame's header names as `previous`."""
+    return hashlib.blake2b(encoded, digest_size=HASH_BYTES, person=b"ranklog.header").digest()
+
+
+def _stream_fields(entry: FrameStream) -> list[Any]:
+    stream = entry.stream
+    end = entry.end
+    return [
+        stream.tenant,
+        stream.run,
+        stream.launch,
+        stream.attempt,
+        stream.host,
+        stream.rank,
+        stream.local_rank,
+        stream.channel,
+        stream.incarnation,
+        stream.kind,
+        stream.certified,
+        stream.copy,
+        stream.world_size,
+        stream.source,
+        entry.first_seq,
+        entry.rows,
+        [[fence.hour, [list(pair) for pair in fence.ranges]] for fence in entry.fences],
+        [[drop.lines, drop.reason] for drop in entry.drops],
+        None if end is None else [end.end_seq, end.exit_code],
+    ]
+
+
+def _header(fields: object) -> FrameHeader:
+    (
+        tenant,
+        agent,
+        number,
+        previous,
+        kind,
+        rows,
+        text,
+        raw_rows,
+        raw,
+        streams,
+        sites,
+        shapes,
+        digest,
+    ) = _array(fields, 13)
+    header = FrameHeader(
+        tenant=_text(tenant),
+        agent=_text(agent),
+        number=_integer(number),
+        previous=_text(previous),
+        kind=_text(kind),
+        rows=_integer(rows),
+        text_bytes=_integer(text),
+        raw_rows=_integer(raw_rows),
+        raw_bytes=_integer(raw),
+        streams=tuple(_stream(item) for item in _array(streams)),
+        sites=tuple(
+            CallSite(*(_optional(_text, part) for part in _array(item, 3)))
+            for item in _array(sites)
+        ),
+        metadata=tuple(_shape(item) for item in _array(shapes)),
+        payload_hash=_digest(digest),
+    )
+    if len(header.streams) > limits.FRAME_STREAMS_MAX:
+        raise Corrupt(
+            f"frame names {len(header.streams)} streams, limit {limits.FRAME_STREAMS_MAX}"
+        )
+    if sum(entry.rows for entry in header.streams) != header.rows:
+        raise Corrupt("rows of a frame's streams do not add up to its rows")
+    if len({(shape.key, shape.type) for shape in header.metadata}) != len(header.metadata):
+        raise Corrupt("frame has a metadata column twice")
+    return header
+
+
+def _stream(fields: object) -> FrameStream:
+    parts = _array(fields, 19)
+    stream = Stream(
+        tenant=_text(parts[0]),
+        run=_text(parts[1]),
+        launch=_text(parts[2]),
+        attempt=_integer(parts[3]),
+        host=_optional(_text, parts[4]),
+        rank=_optional(_rank, parts[5]),
+        local_rank=_optional(_rank, parts[6]),
+        channel=_text(parts[7]),
+        incarnation=_text(parts[8]),
+        kind=_one_of(STREAM_KINDS, parts[9]),
+        certified=_text(parts[10]),
+        copy=_boolean(parts[11]),
+        world_size=_optional(_integer, parts[12]),
+        source=_optional(_text, parts[13]),
+    )
+    first_seq, rows = _integer(parts[14]), _integer(parts[15])
+    if first_seq + rows > INT64_MAX:
+        raise Corrupt(f"seq {first_seq} + {rows} is over 64 bits")
+    return FrameStream(
+        stream=stream,
+        first_seq=first_seq,
+        rows=rows,
+        fences=tuple(_fence(item) for item in _array(parts[16])),
+        drops=tuple(_drop(item) for item in _array(parts[17])),
+        end=_optional(_end, parts[18]),
+    )
+
+
+def _fence(fields: object) -> Fence:
+    hour, ranges = _array(fields, 2)
+    pairs = tuple(_range(item) for item in _array(ranges))
+    if any(low >= high for low, high in pairs):
+        raise Corrupt("a fence has an empty or reversed range")
+    return Fence(_integer(hour), pairs)
+
+
+def _range(fields: object) -> tuple[int, int]:
+    low, high = _array(fields, 2)
+    return _integer(low), _integer(high)
+
+
+def _drop(fields: object) -> Drop:
+    lines, reason = _array(fields, 2)
+    return Drop(_integer(lines), _text(reason))
+
+
+def _end(fields: object) -> StreamEnd:
+    end_seq, exit_code = _array(fields, 2)
+    return StreamEnd(_integer(end_seq), _optional(_signed, exit_code))
+
+
+def _shape(fields: object) -> MetadataShape:
+    key, kind, rows, value_bytes = _array(fields, 4)
+    shape = MetadataShape(
+        _text(key), _one_of(METADATA_TYPES, kind), _integer(rows), _integer(value_bytes)
+    )
+    if shape.type != "str" and shape.value_bytes != 8 * shape.rows:
+        raise Corrupt(f"metadata column {shape.key!r} has {shape.value_bytes} bytes of values")
+    return shape
+
+
+def check_header(header: FrameHeader) -> None:
+    """Refuse to write what no reader takes. Raises TooLarge, Corrupt."""
+    if len(header.streams) > limits.FRAME_STREAMS_MAX:
+        raise TooLarge(
+            f"{len(header.streams)} streams in a frame, limit {limits.FRAME_STREAMS_MAX}"
+        )
+
+
+def _array(value: object, length: int | None = None) -> list[Any]:
+    if type(value) is not list or (length is not None and len(value) != length):
+        raise Corrupt("frame header has a list of another shape")
+    return value
+
+
+def _text(value: object) -> str:
+    if type(value) is not str:
+        raise Corrupt(f"frame header has {value!r:.40} where text belongs")
+    return value
+
+
+def _one_of(allowed: tuple[str, ...], value: object) -> str:
+    if value not in allowed:
+        raise Corrupt(f"frame header has {value!r:.40}, not one of {', '.join(allowed)}")
+    return _text(value)
+
+
+def _signed(value: object) -> int:
+    if type(value) is not int or not -INT64_MAX - 1 <= value <= INT64_MAX:
+        raise Corrupt(f"frame header has {value!r:.40} where a number belongs")
+    return value
+
+
+def _integer(value: object) -> int:
+    number = _signed(value)
+    if number < 0:
+        raise Corrupt(f"frame header has {number} where no negative number belongs")
+    return number
+
+
+def _rank(value: object) -> int:
+    number = _integer(value)
+    if number >= 2**31:
+        raise Corrupt(f"rank {number} is over 31 bits")
+    return number
+
+
+def _boolean(value: object) -> bool:
+    if type(value) is not bool:
+        raise Corrupt(f"frame header has {value!r:.40} where a truth value belongs")
+    return value
+
+
+def _digest(value: object) -> bytes:
+    if type(value) is not bytes or len(value) != HASH_BYTES:
+        raise Corrupt("frame header has no payload hash")
+    return value
+
+
+def _optional(read: Callable[[object], T], value: object) -> T | None:
+    return None if value is None else read(value)
