@@ -16,6 +16,11 @@ FRAME_PAYLOAD_BYTES_MAX = 64 * MIB
 # The stream column is uint16.
 FRAME_STREAMS_MAX = 65_535
 
+# --- names ------------------------------------------------------------------------------------
+# A tenant's, run's or launch's name in a key, percent-encoded: a file name holds 255 bytes on disk.
+# A longer one is refused (a frame with one goes to quarantine).
+NAME_BYTES_MAX = 200
+
 # --- lines ------------------------------------------------------------------------------------
 # A line longer than this is kept whole; its template is cut here and becomes template 0 when
 # it does not fit the dictionary.
@@ -38,10 +43,22 @@ HOUR_ROWS_MIN = 4_096
 # and exempt from the past bound.
 TIME_PAST_NS_MAX = 400 * DAY_NS
 TIME_FUTURE_NS_MAX = 1 * HOUR_NS
+# Longer tokens and metadata values are not in the blooms: the planner takes them for doubt.
+TOKEN_BYTES_MAX = 128
+# Distinct templates of envelopes kept per segment; with more, envelopes are doubt.
+ENVELOPES_PER_SEGMENT_MAX = 16
+# An index's section that claims to unpack to more is refused before it is unpacked.
+INDEX_SECTION_BYTES_MAX = 256 * MIB
 # Typed metadata columns per segment; keys beyond it go to the overflow column.
 METADATA_COLUMNS_MAX = 256
 # Distinct letter runs kept per row group; past it the row group is doubt for one-word literals.
 LETTER_RUNS_PER_ROW_GROUP_MAX = 4_096
+
+# --- stores -----------------------------------------------------------------------------------
+# S3 refuses a longer key (in UTF-8 bytes); every store refuses it, so that a store can be moved.
+KEY_BYTES_MAX = 1_024
+# A temporary file that old belongs to a writer that died; opening a disk store removes it.
+TEMPORARY_AGE_S_MAX = 24 * 3_600
 
 # --- queries ----------------------------------------------------------------------------------
 QUERY_BYTES_MAX = 8 * KIB
