@@ -113,7 +113,12 @@ class IndexHead:
 
     `columns`: Parquet name -> kind, for metadata columns (`int:k`, `float:k`, `str:k`).
     `overflow`: metadata names that are only in the overflow column. `tid` 0 matches everything;
-    `template_zero`: whether rows have it.
+
+    `envelopes`: templates of text[:body_at], "" where there is none; every one ends in a separator
+    (no letter, digit or placeholder), so that a line's text is envelope + body and no token spans
+    both; None: too many or not so, a literal may lie in an envelope anywhere. Blooms, letter runs
+    and longest mixed tokens cover envelopes too. `odd_case`: the text has U+212A or U+017F, which
+    case-insensitive RE2 takes for k and s; such literals are doubt then.
     """
 
     version: int
@@ -131,3 +136,5 @@ class IndexHead:
     replaces: tuple[str, ...] = ()
     bloom_key: str = "mixed"  # which tokens the blooms hold
     extra: dict[str, object] = field(default_factory=dict)
+    envelopes: tuple[str, ...] | None = ("",)
+    odd_case: bool = False

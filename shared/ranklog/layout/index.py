@@ -1,0 +1,236 @@
+"""The index object: sections behind a table, so that a planner unpacks only what it reads.
+
+    0   4  magic b"RLIX"
+    4   2  version
+    6   2  number of sections
+    8   4  CRC-32 of bytes 4-8 and of the table
+    12  16 per section: tag (4 bytes), offset, stored length, CRC-32 of the stored bytes
+    …      sections, one after the other
+
+Numbers are little-endian and unsigned. Sections are zstd frames of msgpack, except `blom` (bare
+filters) and `foot` (zstd of the Parquet footer). A reader skips tags it does not know; a change that
+it must know raises the version. Pure: msgpack and zstandard only.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, TypeVar
+
+import msgpack
+import zstandard
+
+from ranklog.errors import Corrupt, NewerVersion
+from ranklog.layout import bloom, tokens_pure
+from ranklog.layout.index_head import head_from_map, head_to_map, pack_column, unpack_column
+from ranklog.limits import INDEX_SECTION_BYTES_MAX
+from ranklog.model.index import IndexHead, SiteCount, TemplateRows
+
+INDEX_VERSION = 1
+MAGIC = b"RLIX"
+_PREFIX = struct.Struct("<4sHHI")
+_SECTION = struct.Struct("<4sIII")
+_SITE_FIELDS = tuple(name for name in SiteCount.__slots__ if name != "ranks")
+# What a damaged section's msgpack may raise on its way into our values.
+_DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, struct.error)
+
+T = TypeVar("T")
+
+
+def encode_index(
+    head: IndexHead,
+    *,
+    templates: Sequence[str] = ("",),
+    template_rows: Sequence[TemplateRows] = (),
+    longest_mixed: bytes = b"\x00",
+    sites: Sequence[SiteCount] = (),
+    footer: bytes = b"",
+    blooms: bytes = b"",
+    level: int = 9,
+) -> bytes:
+    """Bytes of an index. `templates[tid]`; `head.version` is not read."""
+    compress = zstandard.ZstdCompressor(level=level, write_content_size=True).compress
+
+    def packed(value: object) -> bytes:
+        return compress(msgpack.packb(value, use_bin_type=True))
+
+    # A template is text of one line, so it holds no line feed.
+    sections = {
+        b"head": packed(head_to_map(head)),
+        b"tmpl": compress("\n".join(templates).encode()),
+        b"rows": packed(_rows_to_columns(template_rows)),
+        b"long": compress(longest_mixed),
+        b"site": packed(_sites_to_columns(sites)),
+        b"foot": compress(footer),
+        b"blom": blooms,
+    }
+    offset = _PREFIX.size + _SECTION.size * len(sections)
+    table = b""
+    for tag, data in sections.items():
+        table += _SECTION.pack(tag, offset, len(data), zlib.crc32(data))
+        offset += len(data)
+    check = _table_crc(INDEX_VERSION, len(sections), table)
+    prefix = _PREFIX.pack(MAGIC, INDEX_VERSION, len(sections), check)
+    return b"".join([prefix, table, *sections.values()])
+
+
+def _table_crc(version: int, count: int, table: bytes) -> int:
+    return zlib.crc32(struct.pack("<HH", version, count) + table)
+
+
+class SegmentIndex:
+    """An index, read section by section. Every property may raise Corrupt."""
+
+    def __init__(self, data: bytes, key: str, sections: dict[bytes, tuple[int, int, int]]) -> None:
+        self.data = data
+        self.key = key
+        self._sections = sections
+
+    @classmethod
+    def open(cls, data: bytes, key: str) -> SegmentIndex:
+        """Read the table of sections. Raises Corrupt, NewerVersion."""
+        if len(data) < _PREFIX.size or data[:4] != MAGIC:
+            raise Corrupt(f"not an index: {key}")
+        _, version, count, check = _PREFIX.unpack_from(data)
+        if version > INDEX_VERSION:
+            raise NewerVersion(
+                f"index of version {version}, this is {INDEX_VERSION}: {key}", hint="update ranklog"
+            )
+        table = data[_PREFIX.size : _PREFIX.size + count * _SECTION.size]
+        if version < 1 or _table_crc(version, count, table) != check:
+            raise Corrupt(f"damaged index: {key}")
+        sections = {
+            tag: (start, length, crc) for tag, start, length, crc in _SECTION.iter_unpack(table)
+        }
+        return cls(data, key, sections)
+
+    def __repr__(self) -> str:
+        return f"SegmentIndex({self.key!r}, {len(self.data)} bytes)"
+
+    @cached_property
+    def head(self) -> IndexHead:
+        return self._read(b"head", lambda data: head_from_map(_unpack(data), INDEX_VERSION))
+
+    @cached_property
+    def templates(self) -> tuple[str, ...]:
+        """By tid; [0] is "" and stands for every text."""
+        return self._read(b"tmpl", lambda data: tuple(data.decode().split("\n")))
+
+    @cached_property
+    def template_rows(self) -> tuple[TemplateRows, ...]:
+        """Runs of rows of one template, in row order, without gaps."""
+        return self._read(b"rows", lambda data: _rows_from_columns(_unpack(data)))
+
+    @cached_property
+    def longest_mixed(self) -> bytes:
+        """By tid: length of the longest mixed token, capped at 255."""
+        return self._read(b"long", bytes)
+
+    @cached_property
+    def sites(self) -> tuple[SiteCount, ...]:
+        return self._read(b"site", lambda data: _sites_from_columns(_unpack(data)))
+
+    @cached_property
+    def footer(self) -> bytes:
+        """The segment's last bytes: Parquet metadata, its length, the magic."""
+        return self._read(b"foot", bytes)
+
+    @cached_property
+    def blooms(self) -> bytes:
+        """The filters, one after the other."""
+        return self._stored(b"blom")
+
+    def bloom_may_contain(self, row_group: int, token: str | bytes) -> bool:
+        """Whether rows of the group may hold an indexed token (`tokens_pure.is_indexed_token`)."""
+        return self._may_contain(row_group, tokens_pure.token_hash(token))
+
+    def bloom_may_contain_value(self, row_group: int, key: str, value: str) -> bool:
+        """Whether rows may have this string metadata: for values up to TOKEN_BYTES_MAX bytes."""
+        return self._may_contain(row_group, tokens_pure.value_hash(key, value))
+
+    def _may_contain(self, row_group: int, key: int) -> bool:
+        offset, length = self.head.row_groups[row_group].bloom
+        if offset < 0 or offset + length > len(self.blooms):
+            raise Corrupt(f"bloom filter outside its section: {self.key}")
+        return bloom.may_contain(self.blooms, offset, length, key)
+
+    def _stored(self, tag: bytes) -> bytes:
+        if tag not in self._sections:
+            raise Corrupt(f"index without section {tag.decode(errors='replace')}: {self.key}")
+        offset, length, crc = self._sections[tag]
+        data = self.data[offset : offset + length]
+        if len(data) != length or zlib.crc32(data) != crc:
+            raise Corrupt(f"damaged section {tag.decode(errors='replace')}: {self.key}")
+        return data
+
+    def _read(self, tag: bytes, parse: Callable[[bytes], T]) -> T:
+        data = self._stored(tag)
+        try:
+            if zstandard.frame_content_size(data) > INDEX_SECTION_BYTES_MAX:
+                raise Corrupt(
+                    f"section {tag.decode()} over {INDEX_SECTION_BYTES_MAX} bytes: {self.key}"
+                )
+            return parse(zstandard.ZstdDecompressor().decompress(data))
+        except (*_DAMAGE, zstandard.ZstdError, msgpack.UnpackException) as error:
+            raise Corrupt(f"damaged section {tag.decode()}: {self.key}") from error
+
+
+def _unpack(data: bytes) -> Any:
+    return msgpack.unpackb(data, use_list=True, raw=False, strict_map_key=False)
+
+
+# --- template rows ------------------------------------------------------------------------------
+def _rows_to_columns(rows: Sequence[TemplateRows]) -> list[bytes]:
+    """Runs follow one another, so that first rows need not be stored."""
+    return [_pack_ints([run.tid for run in rows]), _pack_ints([run.rows for run in rows])]
+
+
+def _rows_from_columns(columns: Sequence[bytes]) -> tuple[TemplateRows, ...]:
+    runs, first = [], 0
+    for tid, count in zip(_unpack_ints(columns[0]), _unpack_ints(columns[1]), strict=True):
+        runs.append(TemplateRows(tid, first, count))
+        first += count
+    return tuple(runs)
+
+
+def _pack_ints(values: Sequence[int]) -> bytes:
+    """int32, little-endian."""
+    return struct.pack(f"<{len(values)}i", *values)
+
+
+def _unpack_ints(data: bytes) -> Sequence[int]:
+    return struct.unpack(f"<{len(data) // 4}i", data)
+
+
+# --- call sites ---------------------------------------------------------------------------------
+def _sites_to_columns(sites: Sequence[SiteCount]) -> dict[str, Any]:
+    """Ranks of a site are (rank, lines) pairs as two int32 arrays; equal ones are stored once."""
+    ranks = {site.ranks: i for i, site in reversed(list(enumerate(sites)))}
+    places = {pairs: place for place, pairs in enumerate(ranks)}
+    return {
+        "n": len(sites),
+        "site": {name: pack_column([getattr(s, name) for s in sites]) for name in _SITE_FIELDS},
+        "ranks": [_ranks_to_list(pairs) for pairs in places],
+        "place": [places[site.ranks] for site in sites],
+    }
+
+
+def _ranks_to_list(pairs: Sequence[tuple[int, int]]) -> list[bytes]:
+    return [_pack_ints([rank for rank, _ in pairs]), _pack_ints([lines for _, lines in pairs])]
+
+
+def _sites_from_columns(data: dict[str, Any]) -> tuple[SiteCount, ...]:
+    columns = {name: unpack_column(data["site"][name], data["n"]) for name in _SITE_FIELDS}
+    ranks = [
+        tuple(zip(_unpack_ints(numbers), _unpack_ints(lines), strict=True))
+        for numbers, lines in data["ranks"]
+    ]
+    return tuple(
+        SiteCount(
+            **{name: column[i] for name, column in columns.items()}, ranks=ranks[data["place"][i]]
+        )
+        for i in range(data["n"])
+    )

@@ -1,0 +1,221 @@
+"""The head section of an index: `IndexHead` as one msgpack map of columns.
+
+Columns, because a segment has hundreds of streams and dozens of row groups that differ in few
+fields: a column whose values are all equal is stored once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ranklog.model.frame import Drop, Fence, StreamEnd
+from ranklog.model.index import (
+    Bounds,
+    FrameRef,
+    IndexHead,
+    RowGroup,
+    SegmentRef,
+    StreamEntry,
+)
+from ranklog.model.stream import Stream
+
+_STREAM_FIELDS = tuple(Stream.__slots__)
+_ENTRY_FIELDS = ("lines", "text_bytes", "min_ts", "max_ts", "max_iteration")
+_CONSTANT, _LIST = 0, 1
+
+
+def pack_column(values: Sequence[Any]) -> list[Any]:
+    """[0, value] where all are equal (and of one type), else [1, list]."""
+    first = values[0] if values else None
+    if all(value == first and type(value) is type(first) for value in values):
+        return [_CONSTANT, first]
+    return [_LIST, list(values)]
+
+
+def unpack_column(column: Sequence[Any], count: int) -> Sequence[Any]:
+    """Inverse of `pack_column`."""
+    form, values = column
+    return [values] * count if form == _CONSTANT else values
+
+
+def head_to_map(head: IndexHead) -> dict[str, Any]:
+    """What msgpack writes."""
+    segment = head.segment
+    return {
+        "kind": head.kind,
+        "segment": segment and [segment.key, segment.length, segment.hash, segment.etag],
+        "rows": head.rows,
+        "ts": [head.min_ts, head.max_ts],
+        "bytes": head.text_bytes,
+        "streams": _streams_to_map(head.streams),
+        "groups": _groups_to_map(head.row_groups, len(head.streams)),
+        "columns": list(head.columns),
+        "overflow": list(head.overflow),
+        "frames": _frames_to_map(head.frames),
+        "replaces": list(head.replaces),
+        "bloom": head.bloom_key,
+        "envelopes": None if head.envelopes is None else list(head.envelopes),
+        "odd_case": head.odd_case,
+        "extra": head.extra,
+    }
+
+
+def head_from_map(data: dict[str, Any], version: int) -> IndexHead:
+    """Inverse of `head_to_map`. Raises KeyError, TypeError, ValueError, IndexError on damage."""
+    segment, envelopes = data["segment"], data["envelopes"]
+    return IndexHead(
+        version=version,
+        kind=data["kind"],
+        segment=None if segment is None else SegmentRef(*segment),
+        rows=data["rows"],
+        min_ts=data["ts"][0],
+        max_ts=data["ts"][1],
+        text_bytes=data["bytes"],
+        streams=_streams_from_map(data["streams"]),
+        row_groups=_groups_from_map(data["groups"]),
+        columns=tuple(data["columns"]),
+        overflow=tuple(data["overflow"]),
+        frames=_frames_from_map(data["frames"]),
+        replaces=tuple(data["replaces"]),
+        bloom_key=data["bloom"],
+        envelopes=None if envelopes is None else tuple(envelopes),
+        odd_case=data["odd_case"],
+        extra=data["extra"],
+    )
+
+
+# --- streams ------------------------------------------------------------------------------------
+def _streams_to_map(entries: Sequence[StreamEntry]) -> dict[str, Any]:
+    columns = {
+        name: pack_column([getattr(e.stream, name) for e in entries]) for name in _STREAM_FIELDS
+    }
+    return {
+        "n": len(entries),
+        "ids": b"".join(bytes.fromhex(e.stream_id) for e in entries),
+        "stream": columns,
+        "entry": {name: pack_column([getattr(e, name) for e in entries]) for name in _ENTRY_FIELDS},
+        "ranges": pack_column([_flat(e.ranges) for e in entries]),
+        "ranks": pack_column([_flat(e.ranks) for e in entries]),
+        # Sparse: most streams have none of these in a batch.
+        "fences": [
+            [i, [[f.hour, _flat(f.ranges)] for f in e.fences]]
+            for i, e in enumerate(entries)
+            if e.fences
+        ],
+        "drops": [
+            [i, [[d.lines, d.reason] for d in e.drops]] for i, e in enumerate(entries) if e.drops
+        ],
+        "ends": [[i, e.end.end_seq, e.end.exit_code] for i, e in enumerate(entries) if e.end],
+    }
+
+
+def _streams_from_map(data: dict[str, Any]) -> tuple[StreamEntry, ...]:
+    count, ids = data["n"], data["ids"]
+    fields = [unpack_column(data["stream"][name], count) for name in _STREAM_FIELDS]
+    entry = {name: unpack_column(data["entry"][name], count) for name in _ENTRY_FIELDS}
+    ranges, ranks = (unpack_column(data[name], count) for name in ("ranges", "ranks"))
+    fences = {i: tuple(Fence(h, _pairs(r)) for h, r in items) for i, items in data["fences"]}
+    drops = {i: tuple(Drop(n, reason) for n, reason in items) for i, items in data["drops"]}
+    ends = {i: StreamEnd(end, code) for i, end, code in data["ends"]}
+    return tuple(
+        StreamEntry(
+            stream=Stream(*(column[i] for column in fields)),
+            stream_id=ids[16 * i : 16 * i + 16].hex(),
+            ranges=_pairs(ranges[i]),
+            ranks=_pairs(ranks[i]),
+            fences=fences.get(i, ()),
+            drops=drops.get(i, ()),
+            end=ends.get(i),
+            **{name: column[i] for name, column in entry.items()},
+        )
+        for i in range(count)
+    )
+
+
+def _flat(pairs: Sequence[tuple[int, int]]) -> list[int]:
+    return [number for pair in pairs for number in pair]
+
+
+def _pairs(flat: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    return tuple(zip(flat[::2], flat[1::2], strict=True))
+
+
+# --- row groups ---------------------------------------------------------------------------------
+def _groups_to_map(groups: Sequence[RowGroup], streams: int) -> dict[str, Any]:
+    columns = list(dict.fromkeys(name for group in groups for name in group.chunks))
+    bounds = list(dict.fromkeys(name for group in groups for name in group.bounds))
+    return {
+        "n": len(groups),
+        "first": [group.first_row for group in groups],
+        "rows": [group.rows for group in groups],
+        "columns": columns,
+        "chunks": [_flat([group.chunks[name] for name in columns]) for group in groups],
+        "bounds": {
+            name: [_bounds_to_list(group.bounds.get(name)) for group in groups] for name in bounds
+        },
+        # A bit per stream: 64 bytes for 512 streams.
+        "streams": [
+            sum(1 << s for s in group.streams).to_bytes((streams + 7) // 8, "little")
+            for group in groups
+        ],
+        "runs": [None if group.runs is None else " ".join(sorted(group.runs)) for group in groups],
+        "hex": [group.hex_runs for group in groups],
+        "bloom": _flat([group.bloom for group in groups]),
+    }
+
+
+def _groups_from_map(data: dict[str, Any]) -> tuple[RowGroup, ...]:
+    columns, blooms = data["columns"], _pairs(data["bloom"])
+    return tuple(
+        RowGroup(
+            first_row=data["first"][i],
+            rows=data["rows"][i],
+            chunks=dict(zip(columns, _pairs(data["chunks"][i]), strict=True)),
+            bounds={
+                name: Bounds(*values[i])
+                for name, values in data["bounds"].items()
+                if values[i] is not None
+            },
+            streams=_bits(data["streams"][i]),
+            runs=None if data["runs"][i] is None else frozenset(data["runs"][i].split()),
+            hex_runs=data["hex"][i],
+            bloom=blooms[i],
+        )
+        for i in range(data["n"])
+    )
+
+
+def _bounds_to_list(bounds: Bounds | None) -> list[Any] | None:
+    return None if bounds is None else [bounds.low, bounds.high, bounds.has_null, bounds.has_nan]
+
+
+def _bits(data: bytes) -> frozenset[int]:
+    return frozenset(
+        byte * 8 + bit
+        for byte, value in enumerate(data)
+        if value
+        for bit in range(8)
+        if value >> bit & 1
+    )
+
+
+# --- frames -------------------------------------------------------------------------------------
+def _frames_to_map(frames: Sequence[FrameRef]) -> list[Any]:
+    return [
+        pack_column([frame.agent for frame in frames]),
+        pack_column([frame.number for frame in frames]),
+        b"".join(bytes.fromhex(frame.header_hash) for frame in frames),
+        len(frames),
+    ]
+
+
+def _frames_from_map(data: Sequence[Any]) -> tuple[FrameRef, ...]:
+    agents, numbers, hashes, count = data
+    size = len(hashes) // count if count else 0
+    return tuple(
+        FrameRef(agent, number, hashes[size * i : size * i + size].hex())
+        for i, (agent, number) in enumerate(
+            zip(unpack_column(agents, count), unpack_column(numbers, count), strict=True)
+        )
+    )

@@ -1,0 +1,145 @@
+"""The index object: golden bytes, a round trip, and damage that is told as such."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ranklog.errors import Corrupt, NewerVersion
+from ranklog.layout.index import INDEX_VERSION, SegmentIndex, encode_index
+from ranklog.model.frame import Drop, Fence, StreamEnd
+from ranklog.model.index import (
+    Bounds,
+    FrameRef,
+    IndexHead,
+    RowGroup,
+    SegmentRef,
+    SiteCount,
+    StreamEntry,
+    TemplateRows,
+)
+from ranklog.model.stream import Stream
+
+STREAM = Stream("acme", "llama", "17", 0, "gpu-1", 3, 1, "stdout", "0", world_size=8)
+OTHER = dataclasses.replace(STREAM, rank=None, local_rank=None, host=None, source="/logs/é.log")
+HEAD = IndexHead(
+    version=INDEX_VERSION,
+    kind="line",
+    segment=SegmentRef("acme/data/x.parquet", 99, "ab" * 16, '"e"'),
+    rows=3,
+    min_ts=5,
+    max_ts=2**63 - 1,
+    text_bytes=77,
+    streams=(
+        StreamEntry(
+            STREAM,
+            STREAM.stream_id,
+            lines=2,
+            text_bytes=70,
+            min_ts=5,
+            max_ts=9,
+            ranges=((0, 1), (4, 5)),
+            max_iteration=12,
+            ranks=((-1, 1),),
+            fences=(Fence(3, ((0, 5),)), Fence(4, ())),
+            drops=(Drop(12, "quota"),),
+            end=StreamEnd(5, 1),
+        ),
+        StreamEntry(OTHER, OTHER.stream_id, 1, 7, 5, 5, ((7, 8),)),
+    ),
+    row_groups=(
+        RowGroup(
+            first_row=0,
+            rows=3,
+            chunks={"tid": (4, 10), "text": (14, 30)},
+            bounds={"ts": Bounds(5, 9, False), "float:loss": Bounds(0.5, 1.5, True, True)},
+            streams=frozenset({0, 1}),
+            runs=frozenset({"nccl", "rank"}),
+            hex_runs=True,
+            bloom=(0, 32),
+        ),
+        RowGroup(3, 0, {"tid": (44, 1), "text": (45, 1)}, {}, frozenset(), None, False, (32, 0)),
+    ),
+    columns=("float:loss",),
+    overflow=("str:x",),
+    frames=(FrameRef("0a", 1, "ff" * 16), FrameRef("0a", 2, "00" * 16)),
+    envelopes=("", "[rank\x00]: "),
+    odd_case=True,
+)
+TEMPLATES = ("", "loss \x00", "é")
+ROWS = (TemplateRows(1, 0, 2), TemplateRows(2, 2, 1))
+SITES = (
+    SiteCount("a.py:3", "f", None, 20, 1, 2, 70, 5, 9, ((0, 1), (3, 1))),
+    SiteCount(None, None, None, None, 2, 1, 7, 5, 5, ((0, 1), (3, 1))),
+)
+
+
+def encoded() -> bytes:
+    return encode_index(
+        HEAD,
+        templates=TEMPLATES,
+        template_rows=ROWS,
+        longest_mixed=b"\x00\x05\x00",
+        sites=SITES,
+        footer=b"PAR1footer",
+        blooms=b"\xff" * 32,
+    )
+
+
+def test_an_index_reads_back_whole() -> None:
+    index = SegmentIndex.open(encoded(), "k")
+    assert index.head == HEAD
+    assert index.templates == TEMPLATES
+    assert index.template_rows == ROWS
+    assert index.longest_mixed == b"\x00\x05\x00"
+    assert index.sites == SITES
+    assert index.footer == b"PAR1footer"
+    assert index.bloom_may_contain(0, "a1")
+    assert not index.bloom_may_contain(1, "a1")
+    assert index.bloom_may_contain_value(0, "dataset", "c4")
+
+
+def test_an_index_of_fences_has_no_segment() -> None:
+    head = IndexHead(INDEX_VERSION, "line", None, 0, 0, 0, 0, (), (), ())
+    index = SegmentIndex.open(encode_index(head), "k")
+    assert (index.head, index.templates, index.template_rows, index.sites) == (head, ("",), (), ())
+
+
+def test_a_newer_index_is_told_as_such() -> None:
+    data = bytearray(encoded())
+    data[4] = INDEX_VERSION + 1
+    with pytest.raises(NewerVersion, match="update ranklog"):
+        SegmentIndex.open(bytes(data), "k")
+
+
+def read_all(data: bytes) -> None:
+    index = SegmentIndex.open(data, "k")
+    _ = (
+        index.head,
+        index.templates,
+        index.template_rows,
+        index.longest_mixed,
+        index.sites,
+        index.footer,
+    )
+    for i in range(len(index.head.row_groups)):
+        index.bloom_may_contain(i, "a1")
+
+
+@given(st.data())
+def test_damage_is_corrupt_and_nothing_else(draw: st.DataObject) -> None:
+    data = bytearray(encoded())
+    at = draw.draw(st.integers(0, len(data) - 1))
+    data[at] ^= draw.draw(st.integers(1, 255))
+    with pytest.raises((Corrupt, NewerVersion)):
+        read_all(bytes(data))
+
+
+@given(st.binary(max_size=200), st.integers(0, 10_000))
+def test_other_bytes_are_corrupt(data: bytes, cut: int) -> None:
+    for damaged in (data, encoded()[: min(cut, len(encoded()) - 1)]):
+        with pytest.raises(Corrupt):
+            read_all(damaged)
