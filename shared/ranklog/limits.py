@@ -81,3 +81,14 @@ COMPLETENESS_LIST_MAX = 100
 DEFAULT_WINDOW_HOURS = 24
 # Histogram buckets one answer prints; over it the query is refused.
 BUCKETS_MAX = 100_000
+
+# --- rules ------------------------------------------------------------------------------------
+# A rules file and one expression; over it the file is refused. RE2 is linear, its programs are not.
+RULE_FILE_BYTES_MAX = 256 * KIB
+RULE_PATTERN_BYTES_MAX = 4 * KIB
+RULES_PER_TENANT_MAX = 256
+# Distinct keys that one rule may take from the key-value lists of one batch; the rest is left out
+# and counted, so that a list with ids for keys can't flood the columns.
+RULE_KEYS_PER_BATCH_MAX = 512
+# Pairs that are read from one line; a longer list is cut.
+RULE_PAIRS_PER_LINE_MAX = 256
