@@ -35,6 +35,7 @@ class Line:
     source: str | None = None
     tid: int = 0
     template: str | None = None
+    body_at: int = 0  # bytes of `text` that are envelopes
 
     @property
     def id(self) -> str:
