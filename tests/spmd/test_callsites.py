@@ -28,7 +28,7 @@ def test_counts_of_segments_with_other_template_ids_add_up() -> None:
             "first_ns": 0,
             "last_ns": 2 * 10**9,
             "rate": 3.0,
-            "template": "step ¤",
+            "template": "step <*>",
         }
     ]
 

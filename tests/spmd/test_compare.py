@@ -63,7 +63,7 @@ def test_not_a_number_is_a_value_of_the_same_variable() -> None:
         "iteration": 1,
         "window_ns": None,
         "call_site": None,
-        "template": "loss ¤",
+        "template": "loss <*>",
         "ranks": {"0": [{"text": "loss 2.5"}], "1": [{"text": "loss nan"}]},
         "values": [
             {

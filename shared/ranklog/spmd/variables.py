@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 PLACEHOLDER = "\x00"
-# How people see a placeholder; in a query `*` stands for it.
-SHOWN = "¤"
+# How people see a placeholder, and write it in `template:`.
+SHOWN = "<*>"
 
 _CLOCK = r"""
   (?<![0-9A-Za-z]) \d{4} [-/] \d\d [-/] \d\d
