@@ -55,7 +55,8 @@ def encode_index(
     compress = zstandard.ZstdCompressor(level=level, write_content_size=True).compress
 
     def packed(value: object) -> bytes:
-        return compress(msgpack.packb(value, use_bin_type=True))
+        # A path in a stream may hold bytes that are no UTF-8 (lone surrogates): they survive.
+        return compress(msgpack.packb(value, unicode_errors="surrogatepass"))
 
     # A template is text of one line, so it holds no line feed.
     sections = {
@@ -179,7 +180,7 @@ class SegmentIndex:
 
 
 def _unpack(data: bytes) -> Any:
-    return msgpack.unpackb(data, use_list=True, raw=False, strict_map_key=False)
+    return msgpack.unpackb(data, unicode_errors="surrogatepass")
 
 
 # --- template rows ------------------------------------------------------------------------------

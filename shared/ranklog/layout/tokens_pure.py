@@ -18,8 +18,6 @@ PLACEHOLDER = "\x00"
 LETTER_RUN_MIN = 3
 
 _TOKEN = re.compile(r"[0-9A-Za-z]+")
-_VARIABLE = re.compile(r"[A-Za-z]*[0-9][0-9A-Za-z]*")
-_MIXED = re.compile(r"[0-9]+[A-Za-z][0-9A-Za-z]*|[A-Za-z]+[0-9][0-9A-Za-z]*")
 _FLOAT_LIKE = re.compile(r"[0-9]+[eE][0-9]*")
 _LETTER_RUN = re.compile(r"[A-Za-z]{3,}")
 _HEX_RUN = re.compile(r"[a-fA-F]+")
@@ -39,12 +37,12 @@ def tokenise(text: str) -> Iterator[tuple[int, int]]:
 
 def is_variable(token: str) -> bool:
     """Whether the template has the placeholder in this token's place."""
-    return _VARIABLE.fullmatch(token) is not None
+    return _TOKEN.fullmatch(token) is not None and not token.isalpha()
 
 
 def is_mixed(token: str) -> bool:
     """A token of letters and digits."""
-    return _MIXED.fullmatch(token) is not None
+    return is_variable(token) and not token.isdigit()
 
 
 def is_indexed_token(token: str) -> bool:
@@ -56,7 +54,13 @@ def is_indexed_token(token: str) -> bool:
 
 def template_of(body: str) -> str:
     """The body with each variable replaced by the placeholder."""
-    return _VARIABLE.sub(PLACEHOLDER, body)
+    # Not one expression with the digit in it: that takes quadratic time in a long word.
+    return _TOKEN.sub(_static_or_placeholder, body)
+
+
+def _static_or_placeholder(token: re.Match[str]) -> str:
+    word = token.group()
+    return word if word.isalpha() else PLACEHOLDER
 
 
 def mixed_tokens(text: str) -> Iterator[str]:
