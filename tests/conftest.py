@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers import moto_server, seaweedfs  # noqa: F401  (fixtures)
+
 # Real logs lie beside the checkout where a developer has them; RANKLOG_TEST_DATA names another place.
 DATA = Path(os.environ.get("RANKLOG_TEST_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

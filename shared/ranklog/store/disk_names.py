@@ -3,7 +3,8 @@
 A component of a key becomes one file name, readable where it can be:
 
 - bytes other than ASCII letters, digits and `._%~@,+-`, and a leading dot, are `=XX`: nothing can
-  leave the folder, and names with a leading dot are free for the store's own files;
+  leave the folder, and names with a leading dot are free for the store's own files; an empty
+  component is `=-`;
 - a folder's name with a dot, and an object's name without one, end in `=`: the object `a` and the
   folder of the object `a/b` never want the same name (`run.v2=/hours/05=`, `data/x.parquet`);
 - past 200 characters a name goes on in a folder that ends in `=_`: file systems take 255.
@@ -19,6 +20,7 @@ MARKER = "ranklog-store.json"
 
 _NAME_MAX = 200
 _CONTINUED = "=_"
+_EMPTY = "=-"
 _ESCAPED = re.compile(rb"[^A-Za-z0-9._%~@,+-]|\A\.")
 _ESCAPE = re.compile(rb"=([0-9A-F]{2})")
 
@@ -30,9 +32,9 @@ def folder_path(prefix: bytes) -> str:
 
 def object_path(key: bytes) -> str:
     """The path of an object, relative to the store's folder."""
-    folder, _, name = key.rpartition(b"/")
+    folder, slash, name = key.rpartition(b"/")
     path = _encode(name, folder=False)
-    if not folder:
+    if not slash:
         return path if path != MARKER else f"={ord(MARKER[0]):02X}{MARKER[1:]}"
     return f"{folder_path(folder + b'/')}/{path}"
 
@@ -45,7 +47,11 @@ def is_continued(name: str) -> bool:
 def decode_name(name: str) -> bytes:
     """The bytes of a key's component, or of the part of it, that a file or folder stands for."""
     bare = name.removesuffix(_CONTINUED) if is_continued(name) else name.removesuffix("=")
-    return _ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()), bare.encode())
+    return (
+        b""
+        if bare == _EMPTY
+        else _ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()), bare.encode())
+    )
 
 
 def is_ours(name: str, *, folder: bool) -> bool:
@@ -56,7 +62,7 @@ def is_ours(name: str, *, folder: bool) -> bool:
 
 
 def _encode(component: bytes, *, folder: bool) -> str:
-    text = _ESCAPED.sub(lambda match: b"=%02X" % match[0][0], component).decode()
+    text = _ESCAPED.sub(lambda match: b"=%02X" % match[0][0], component).decode() or _EMPTY
     parts = []
     while len(text) > _NAME_MAX:
         # Never cut inside an escape: its "=" is at most two characters before the cut.

@@ -89,6 +89,7 @@ class MemoryStore:
 
     def delete(self, key: str) -> None:
         """See Store."""
+        check_key(key)
         with self._lock:
             if self._objects.pop(key, None) is not None:
                 del self._keys[bisect_left(self._keys, key)]
@@ -98,6 +99,7 @@ class MemoryStore:
         return None
 
     def _find(self, key: str) -> tuple[bytes, str]:
+        check_key(key)
         with self._lock:
             found = self._objects.get(key)
         if found is None:
