@@ -9,8 +9,9 @@ HOUR_NS = 3_600 * SECOND_NS
 DAY_NS = 24 * HOUR_NS
 
 # --- frames -----------------------------------------------------------------------------------
-# A Kinesis record holds 1 MiB by default; a producer cuts a frame before it gets there.
-FRAME_BYTES_MAX = 1 * MIB
+# A Kinesis record holds 1 MiB by default, its partition key included; a producer cuts a frame
+# before it gets there.
+FRAME_BYTES_MAX = 1 * MIB - 1 * KIB
 # Uncompressed payload of one frame; a frame that claims more is refused before it is unpacked.
 FRAME_PAYLOAD_BYTES_MAX = 64 * MIB
 # The stream column is uint16.
@@ -34,6 +35,9 @@ TEMPLATES_PER_SEGMENT_MAX = 4_096
 TEMPLATES_BYTES_MAX = 1 * MIB
 # Smallest unit pruned or scanned: 16-32 k rows measured best (design, index measurements).
 ROW_GROUP_ROWS = 32_768
+# A segment of more rows is cut into equal spans of time of about this many, so that a range of time
+# in a large segment is few row groups. Templates are clustered inside a span.
+TIME_BUCKET_ROWS = 32 * ROW_GROUP_ROWS
 # A batch's event hours that get a segment of their own; the rest share one "late" segment.
 HOURS_PER_BATCH_MAX = 32
 # An hour with fewer rows than this shares the late segment, unless it is the batch's largest.
@@ -53,6 +57,16 @@ INDEX_SECTION_BYTES_MAX = 256 * MIB
 METADATA_COLUMNS_MAX = 256
 # Distinct letter runs kept per row group; past it the row group is doubt for one-word literals.
 LETTER_RUNS_PER_ROW_GROUP_MAX = 4_096
+
+# --- Kinesis ----------------------------------------------------------------------------------
+# One record with its partition key; a stream can be told to take 10 MiB, which we don't ask for.
+KINESIS_RECORD_BYTES_MAX = 1 * MIB
+# One PutRecords call; more frames are more calls.
+KINESIS_CALL_RECORDS_MAX = 500
+KINESIS_CALL_BYTES_MAX = 5 * MIB
+# A frame that is refused this often is reported as not accepted, and the caller keeps it.
+KINESIS_ATTEMPTS_MAX = 8
+KINESIS_WAIT_S_MAX = 5.0
 
 # --- stores -----------------------------------------------------------------------------------
 # S3 refuses a longer key (in UTF-8 bytes); every store refuses it, so that a store can be moved.
@@ -77,6 +91,22 @@ SCATTER_CONCURRENCY_MAX = 64
 SCAN_RETRIES_MAX = 2
 # Lists in a completeness are cut here, with "more": N.
 COMPLETENESS_LIST_MAX = 100
+# Lines of a match's group that an answer shows beside it; longer groups are cut there.
+GROUP_LINES_MAX = 256
+# Distinct groups one answer counts; over it the query is refused.
+GROUPS_MAX = 100_000
+# What a task should read: small enough to spread, large enough to be worth a call.
+TASK_BYTES_TARGET = 64 * MIB
+# Segments of one task, so that one slow task is no large part of an answer.
+TASK_SEGMENTS_MAX = 64
+# A gap between two byte ranges that is read through: a GET costs more (design, Scanning).
+RANGE_GAP_BYTES_MAX = 256 * KIB
+RANGE_GETS_IN_FLIGHT_MAX = 16
+# One task's time; a slower one is interrupted and reported.
+TASK_SECONDS_MAX = 120.0
+# Indexes kept in memory by a reader, least recently used dropped first.
+INDEX_CACHE_BYTES_MAX = 256 * MIB
+INDEX_GETS_IN_FLIGHT_MAX = 32
 # Without a run and without a time, the newest hours that hold data.
 DEFAULT_WINDOW_HOURS = 24
 # Histogram buckets one answer prints; over it the query is refused.
