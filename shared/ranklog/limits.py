@@ -122,3 +122,7 @@ RULES_PER_TENANT_MAX = 256
 RULE_KEYS_PER_BATCH_MAX = 512
 # Pairs that are read from one line; a longer list is cut.
 RULE_PAIRS_PER_LINE_MAX = 256
+
+# --- HTTP API ---------------------------------------------------------------------------------
+# Body of one request: a Lambda payload of 6 MB holds 4.5 MB in base64. Over it: 413.
+REQUEST_BYTES_MAX = 4_500_000

@@ -16,7 +16,7 @@ def test_counts_of_segments_with_other_template_ids_add_up() -> None:
     sites = CallSites()
     sites.add([count(1, 3, 0, 10**9, {0: 2, 1: 1})], ["", "step \x00"])
     sites.add([count(2, 3, 10**9, 2 * 10**9, {0: 1, 1: 2})], ["", "other", "step \x00"])
-    assert [site.to_json() for site in sites.sites()] == [
+    assert [site.to_json(str) for site in sites.sites()] == [
         {
             "call_site": "t.py:1",
             "function": "f",
@@ -26,7 +26,9 @@ def test_counts_of_segments_with_other_template_ids_add_up() -> None:
             "bytes": 60,
             "ranks": [0, 1],
             "first_ns": 0,
+            "first": "0",
             "last_ns": 2 * 10**9,
+            "last": "2000000000",
             "rate": 3.0,
             "template": "step <*>",
         }
@@ -50,4 +52,4 @@ def test_template_zero_has_no_text_and_a_single_moment_no_rate() -> None:
     sites = CallSites()
     sites.add([count(0, 1, 5, 5, {-1: 1})], [""])
     [site] = sites.sites()
-    assert (site.template, site.rate, site.to_json()["ranks"]) == (None, None, [])
+    assert (site.template, site.rate, site.to_json(str)["ranks"]) == (None, None, [])

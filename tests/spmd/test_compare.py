@@ -56,12 +56,13 @@ def test_a_changed_value_has_its_name_position_and_distance_from_the_peers() -> 
 
 def test_not_a_number_is_a_value_of_the_same_variable() -> None:
     found = compare(sides(column(0, (1, "loss 2.5")), column(1, (1, "loss nan"))))
-    [item] = [h.to_json(lambda x: {"text": x.text}) for h in found.hunks]
+    [item] = [h.to_json(lambda x: {"text": x.text}, str) for h in found.hunks]
     assert item == {
         "op": "change",
         "attempt": 0,
         "iteration": 1,
         "window_ns": None,
+        "window": None,
         "call_site": None,
         "template": "loss <*>",
         "ranks": {"0": [{"text": "loss 2.5"}], "1": [{"text": "loss nan"}]},

@@ -1,1 +1,1 @@
-"""The HTTP API: one set of routes behind Lambda and behind ranklog serve."""
+"""The HTTP API: the same handler in Lambda, in `ranklog serve` and in tests; the tenant is the key's."""

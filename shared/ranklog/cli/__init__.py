@@ -1,1 +1,1 @@
-"""The command line: parse, call one method, print."""
+"""The command line: a command parses its words, calls one method and prints what came back."""

@@ -5,7 +5,7 @@ The rows of several segments add up in any order; the result is sorted, largest 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,7 +47,7 @@ class Site:
         """Whether every rank that says it says it equally often, and there is more than one."""
         return len(self.ranks) > 1 and len(set(self.ranks.values())) == 1
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, render_time: Callable[[int], str]) -> dict[str, Any]:
         """The object of `interfaces`, callsites; `ranks` ascending, lines without a rank left out."""
         return {
             "call_site": self.call_site,
@@ -58,7 +58,9 @@ class Site:
             "bytes": self.text_bytes,
             "ranks": sorted(rank for rank in self.ranks if rank != NO_RANK),
             "first_ns": self.first_ns,
+            "first": None if self.first_ns is None else render_time(self.first_ns),
             "last_ns": self.last_ns,
+            "last": None if self.last_ns is None else render_time(self.last_ns),
             "rate": None if self.rate is None else round(self.rate, 6),
             "template": None if self.template is None else shown_template(self.template),
         }

@@ -45,13 +45,16 @@ class Hunk:
     values: list[Change] = field(default_factory=list)
     moved: bool = False
 
-    def to_json(self, line_json: Callable[[Line], dict[str, Any]]) -> dict[str, Any]:
+    def to_json(
+        self, line_json: Callable[[Line], dict[str, Any]], render_time: Callable[[int], str]
+    ) -> dict[str, Any]:
         """The object of `interfaces`, compare."""
         item: dict[str, Any] = {
             "op": self.op,
             "attempt": self.attempt,
             "iteration": self.iteration,
             "window_ns": self.window_ns,
+            "window": None if self.window_ns is None else render_time(self.window_ns),
             "call_site": self.call_site,
             "template": shown_template(self.template),
             "ranks": {side: [line_json(x) for x in lines] for side, lines in self.lines.items()},

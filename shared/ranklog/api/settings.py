@@ -1,0 +1,34 @@
+"""What the handler works with. Lambda, `ranklog serve` and tests each make one of these."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from ranklog.api.keys import Keys
+from ranklog.client import Client
+
+
+class FrameSink(Protocol):
+    """Takes frames of a tenant for good, or raises; a retryable error means: again later."""
+
+    def accept(self, tenant: str, data: bytes) -> None:
+        """Returns once the frame can't be lost any more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`client_of` gives a tenant's client; it is called for each request and may remember.
+
+    Who asks is what an authorizer in front says, else the tenant of the key if there are `keys`,
+    else `tenant`: None refuses a request that nobody vouches for.
+    """
+
+    client_of: Callable[[str], Client]
+    sink: FrameSink | None = None
+    keys: Keys | None = None
+    tenant: str | None = None
+    clock_ns: Callable[[], int] = time.time_ns

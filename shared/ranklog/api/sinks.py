@@ -1,0 +1,72 @@
+"""Where `POST /v1/frames` puts frames: a Kinesis stream, or at once into a store."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ranklog.errors import TooLarge, Unavailable
+from ranklog.model.record import Record
+from ranklog.rules import RuleSet
+from ranklog.store.protocol import Store
+from ranklog.stream.frames import PeekedFrame, peek_header
+from ranklog.stream.partition import partition_key
+
+
+class KinesisFrames:
+    """Frames into a Kinesis stream, in the order of their host."""
+
+    def __init__(self, client: Any, stream_name: str) -> None:
+        self._client = client
+        self._stream_name = stream_name
+
+    def accept(self, tenant: str, data: bytes) -> None:
+        """Returns once Kinesis has the frame. Raises Unavailable, TooLarge."""
+        from ranklog.stream.kinesis import TOO_LARGE, put_frames
+
+        key = _partition_key(tenant, peek_header(data))
+        [outcome] = put_frames(self._client, self._stream_name, [(key, data)])
+        if outcome.reason == TOO_LARGE:
+            raise TooLarge(f"a frame of {len(data)} bytes is over the limit of a Kinesis record")
+        if not outcome.accepted:
+            raise Unavailable(f"the stream did not take the frame: {outcome.reason}")
+
+
+class StoreFrames:
+    """Frames ingested into a store before they are acknowledged.
+
+    A frame's source range is its agent, number and hash: one that is sent again stores nothing.
+    """
+
+    def __init__(self, store: Store, rules: RuleSet | None, clock_ns: Callable[[], int]) -> None:
+        self._store = store
+        self._rules = rules
+        self._clock_ns = clock_ns
+        # Ingest is numpy over a whole frame: two at once would only wait for each other.
+        self._lock = threading.Lock()
+
+    def accept(self, tenant: str, data: bytes) -> None:
+        """Returns once the frame is searchable. Raises StoreFull, Unavailable."""
+        from ranklog.ingest.batch import ingest_batch
+
+        peeked = peek_header(data)
+        sequence = f"{peeked.header.number:020d}-{peeked.header_hash[:16]}"
+        record = Record(data, self._clock_ns(), sequence)
+        with self._lock:
+            ingest_batch(
+                [record],
+                store=self._store,
+                rules=self._rules,
+                source=f"http-{peeked.header.agent}",
+                first=sequence,
+                last=sequence,
+            )
+
+
+def _partition_key(tenant: str, peeked: PeekedFrame) -> str:
+    streams = peeked.header.streams
+    if not streams:
+        return partition_key(tenant, "", None)
+    first = streams[0].stream
+    return partition_key(tenant, first.run, first.host)

@@ -1,0 +1,129 @@
+"""Every command: its words, and the module that does it, imported only when it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ranklog.cli import flags
+from ranklog.cli.flags import Flag, Positional
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """`module` has `run(arguments, console) -> exit code`. `query`: unknown words are query text."""
+
+    name: str
+    summary: str
+    module: str
+    flags: tuple[Flag, ...] = ()
+    words: tuple[Positional, ...] = ()
+    query: bool = False
+    example: str = ""
+
+
+QUERY = Positional(
+    "QUERY",
+    'terms, all of which must hold: words, "strings", /regexes/, key:value; what is no option '
+    "above is query text, even when it begins with -",
+    many=True,
+)
+READING = flags.WHERE + flags.RESTRICTIONS
+
+COMMANDS: tuple[Command, ...] = (
+    Command(
+        "demo",
+        "trains a tiny job of several processes with a fault on one rank, and shows what went wrong",
+        "ranklog.cli.demo",
+        tuple(flag for flag in flags.WHERE if flag.name in ("--store", "--json")),
+        example="ranklog demo --store ./demo-store",
+    ),
+    Command(
+        "import",
+        "ingests existing log files, folders of per-rank files, or - for standard input",
+        "ranklog.cli.imports",
+        flags.WHERE + flags.IMPORT,
+        (Positional("PATH", "file, folder or -; .gz and .zst are unpacked", many=True),),
+        example="ranklog import logs/ --run llama-8b --rank-from 'rank_(\\d+)'",
+    ),
+    Command(
+        "search",
+        "prints the lines that match a query, or counts them",
+        "ranklog.cli.search",
+        READING + flags.SEARCH,
+        (QUERY,),
+        query=True,
+        example="ranklog search 'level>=ERROR -call_site:trainer.py:88' --run llama-8b --rank 0-7",
+    ),
+    Command(
+        "runs",
+        "lists the runs, newest first",
+        "ranklog.cli.runs",
+        READING,
+        example="ranklog runs --since 7d",
+    ),
+    Command(
+        "streams",
+        "lists the streams of a run: rank, host, channel, lines, and how complete they are",
+        "ranklog.cli.streams",
+        READING,
+        example="ranklog streams --run llama-8b",
+    ),
+    Command(
+        "callsites",
+        "lists who logs how much: call sites and templates with counts, ranks and rates",
+        "ranklog.cli.callsites",
+        READING + flags.CALLSITES + (flags.FULL_SCAN,),
+        (QUERY,),
+        query=True,
+        example="ranklog callsites --run llama-8b --uneven",
+    ),
+    Command(
+        "compare",
+        "sets ranks of a run, or two runs, side by side: insertions, deletions, changed values",
+        "ranklog.cli.compare",
+        READING + flags.COMPARE,
+        (QUERY,),
+        query=True,
+        example="ranklog compare --run llama-8b --ranks 0,7",
+    ),
+    Command(
+        "export",
+        "writes the lines that match a query to files",
+        "ranklog.cli.export",
+        READING + flags.EXPORT + (flags.FULL_SCAN,),
+        (QUERY,),
+        query=True,
+        example="ranklog export 'rank:3' --run llama-8b --out rank3 --format jsonl",
+    ),
+    Command(
+        "sql",
+        "answers DuckDB SQL over the view lines, read-only",
+        "ranklog.cli.sql",
+        READING,
+        (Positional("SELECT", "the statement", many=True),),
+        example="ranklog sql 'SELECT rank, count(*) FROM lines GROUP BY rank' --run llama-8b",
+    ),
+    Command(
+        "serve",
+        "serves the HTTP API of a store on this machine",
+        "ranklog.cli.serve",
+        flags.WHERE + flags.SERVE,
+        example="ranklog serve --store ./logs",
+    ),
+    Command(
+        "rules",
+        "check FILE: validates parse-and-extract rules and shows what they extract",
+        "ranklog.cli.rules",
+        tuple(flag for flag in flags.WHERE if flag.name == "--json") + flags.RULES,
+        (Positional("check", "the action"), Positional("FILE", "the rules, JSON")),
+        example="ranklog rules check rules.json",
+    ),
+    Command(
+        "version",
+        "prints the version",
+        "ranklog.cli.version",
+        tuple(flag for flag in flags.WHERE if flag.name == "--json"),
+    ),
+)
+
+BY_NAME = {command.name: command for command in COMMANDS}

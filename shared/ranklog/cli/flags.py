@@ -1,0 +1,174 @@
+"""Every option, defined once: parser, help and docs/cli.md are made from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One option. `metavar` None: a switch without a value; `type` parses the value."""
+
+    name: str
+    help: str
+    metavar: str | None = None
+    default: Any = None
+    choices: tuple[str, ...] = ()
+    type: Any = None
+    repeat: bool = False
+
+    @property
+    def takes_value(self) -> bool:
+        """Whether a word after it belongs to it."""
+        return self.metavar is not None or bool(self.choices)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Keyword arguments of argparse's add_argument."""
+        if not self.takes_value:
+            return {"action": "store_true", "help": self.help}
+        made: dict[str, Any] = {"help": self.help, "default": self.default, "metavar": self.metavar}
+        if self.choices:
+            made |= {"choices": self.choices}
+        if self.type is not None:
+            made |= {"type": self.type}
+        if self.repeat:
+            made |= {"action": "append"}
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class Positional:
+    """A word without dashes. `many`: any number, joined by blanks where it is a query."""
+
+    name: str
+    help: str
+    many: bool = False
+    optional: bool = False
+
+
+def whole(text: str) -> int:
+    """A number that is not negative."""
+    if not text.isdecimal():
+        raise ValueError(text)
+    return int(text)
+
+
+whole.__name__ = "whole number"
+
+WHERE = (
+    Flag(
+        "--store",
+        "where the lines are: a folder, file://… or s3://bucket[/prefix] (default: $RANKLOG_STORE, "
+        "else the local store in the user's data directory)",
+        "URL",
+    ),
+    Flag(
+        "--api",
+        "ask an HTTP API in place of a store (default: $RANKLOG_API; its key is $RANKLOG_API_KEY)",
+        "URL",
+    ),
+    Flag("--tenant", "whose lines, only with --store (default: default)", "NAME"),
+    Flag("--json", "print one JSON object a line, the report last; errors as JSON on stderr"),
+)
+
+RUN = Flag(
+    "--run",
+    "lines of one run: NAME is its newest launch; NAME@LAUNCH, NAME~1 (the one before), NAME~ok "
+    "(the last that ended well), NAME@* (all)",
+    "NAME",
+)
+LIMIT = Flag("--limit", "at most N (default: 1000; 0: no limit)", "N", 1000, type=whole)
+
+RESTRICTIONS = (
+    RUN,
+    Flag("--attempt", "attempts, such as 0 or 1-2", "N"),
+    Flag("--rank", "ranks, such as 3, 0-7 or 0,4", "RANKS"),
+    Flag("--host", "host, in full or its short form", "NAME"),
+    Flag("--level", "this level or above", "LEVEL"),
+    Flag("--iteration", "iterations from A up to and without B; A.. and ..B are open", "A..B"),
+    Flag("--since", "from a time, or from a span back from now: 1h", "TIME"),
+    Flag("--until", "up to a time, or to a span back from now: 30m", "TIME"),
+    Flag("--last", "a span back from the newest line in scope: 10m", "SPAN"),
+    Flag("--tz", "zone of times without one, and of times shown (default: UTC)", "ZONE"),
+)
+
+FULL_SCAN = Flag("--full-scan", "answer without the index; the answer is the same")
+
+SEARCH = (
+    LIMIT,
+    Flag(
+        "--order",
+        "which end is kept and comes first; without it the newest are kept and printed oldest first",
+        choices=("newest", "oldest"),
+    ),
+    Flag("--fields", "print these fields or metadata keys alone, such as ts,rank,text", "LIST"),
+    Flag("--context", "N lines before and after each match, in its stream", "N", 0, type=whole),
+    Flag("--count", "how many lines, not which"),
+    Flag("--by", "count by these fields", "FIELD,…"),
+    Flag("--every", "count by buckets of time (10s) or of iterations (100i)", "SPAN"),
+    Flag("--explain", "what would be read and why, without reading it"),
+    FULL_SCAN,
+    Flag("--cursor", "the next page: the cursor that the answer before gave", "CURSOR"),
+)
+
+COMPARE = (
+    Flag("--ranks", "ranks to set side by side, 2 to 8 of them: 0,7 or 0-3", "RANKS"),
+    Flag("--with", "another run to hold --run against, rank by rank", "RUN"),
+    Flag("--all", "equal stretches too"),
+    Flag("--exit-code", "exit with 4 where there is a difference"),
+)
+
+CALLSITES = (
+    Flag("--limit", "at most N (default: 50 on a terminal, else all; 0: all)", "N", type=whole),
+    Flag("--uneven", "only what ranks do not say equally often"),
+)
+
+IMPORT = (
+    Flag("--run", "name of the run (needed)", "NAME"),
+    Flag("--launch", "launch of the run (default: made from the paths)", "ID"),
+    Flag("--attempt", "attempt of the run (default: from the path, else 0)", "N", type=whole),
+    Flag("--rank", "rank of all these files", "N", type=whole),
+    Flag("--rank-from", "expression whose first group in a path is the rank", "REGEX"),
+    Flag("--host", "host of all these files", "NAME"),
+    Flag("--preset", "format of the lines (default: detected)", "NAME"),
+    Flag("--tz", "zone of times that name none (default: UTC)", "ZONE"),
+    Flag("--date", "day of times that name none", "YYYY-MM-DD"),
+    Flag("--rules", "file with parse-and-extract rules to apply", "FILE", repeat=True),
+)
+
+EXPORT = (
+    Flag("--out", "folder to write to (needed)", "DIR"),
+    Flag(
+        "--format",
+        "form of the files (default: parquet)",
+        choices=("parquet", "jsonl", "text"),
+        default="parquet",
+    ),
+)
+
+SERVE = (
+    Flag("--listen", "address and port (default: 127.0.0.1:8080)", "HOST:PORT", "127.0.0.1:8080"),
+    Flag("--keys", "JSON file: tenant -> list of SHA-256 of its keys, in hexadecimal", "FILE"),
+    Flag("--tls-cert", "certificate chain, PEM", "FILE"),
+    Flag("--tls-key", "private key of the certificate, PEM", "FILE"),
+)
+
+RULES = (
+    Flag(
+        "--sample", "file with lines to try the rules on (default: the rules' own examples)", "FILE"
+    ),
+)
+
+ALL: tuple[tuple[Flag, ...], ...] = (
+    WHERE,
+    RESTRICTIONS,
+    SEARCH,
+    COMPARE,
+    CALLSITES,
+    IMPORT,
+    EXPORT,
+    SERVE,
+    RULES,
+)

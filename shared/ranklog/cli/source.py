@@ -1,0 +1,86 @@
+"""Where a command reads and writes: the store or the API that options and environment name."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ranklog.errors import BadInput, NotFound
+
+if TYPE_CHECKING:
+    from ranklog.client import Client
+    from ranklog.store.protocol import Store
+
+DEFAULT_TENANT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Exactly one of `store` and `api` is set. `implied`: nobody named a store, it is the local one."""
+
+    store: str | None
+    api: str | None
+    tenant: str
+    implied: bool = False
+
+
+def source_of(arguments: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Source:
+    """Options before environment; in each, a store or an API but not both. Raises BadInput."""
+    given_tenant: str | None = arguments.tenant
+    tenant = DEFAULT_TENANT if given_tenant is None else given_tenant
+    store, api = arguments.store, arguments.api
+    names = "--store and --api"
+    if not store and not api:
+        store, api = environ.get("RANKLOG_STORE"), environ.get("RANKLOG_API")
+        names = "$RANKLOG_STORE and $RANKLOG_API"
+    if store and api:
+        raise BadInput(f"{names} name two places", hint="say which: --store URL or --api URL")
+    if api:
+        if given_tenant is not None:
+            raise BadInput("--tenant goes with --store", hint="an API knows its tenant by the key")
+        return Source(None, api, tenant)
+    if store:
+        return Source(store, None, tenant)
+    return Source(str(local_store(environ)), None, tenant, implied=True)
+
+
+def local_store(environ: Mapping[str, str] = os.environ) -> Path:
+    """The store in the user's data directory."""
+    data = environ.get("XDG_DATA_HOME")
+    base = Path(data) if data and Path(data).is_absolute() else Path.home() / ".local" / "share"
+    return base / "ranklog"
+
+
+def open_client(arguments: argparse.Namespace) -> Client:
+    """A client to read with. Never makes a store. Raises BadInput, NotFound."""
+    from ranklog.client import Client
+
+    source = source_of(arguments)
+    if source.api:
+        return Client(api=source.api)
+    _must_exist(source)
+    return Client(store=source.store, tenant=source.tenant)
+
+
+def open_store_of(arguments: argparse.Namespace, *, create: bool) -> tuple[Store, str]:
+    """A store to write to or to serve, and the tenant. Raises BadInput for an API."""
+    from ranklog.store.open import open_store
+
+    source = source_of(arguments)
+    if source.store is None:
+        raise BadInput("this command works on a store, not through an API", hint="give --store")
+    if not create:
+        _must_exist(source)
+    return open_store(source.store, create=create), source.tenant
+
+
+def _must_exist(source: Source) -> None:
+    if source.implied and not Path(source.store or "").exists():
+        raise NotFound(
+            f"no local store yet at {source.store}",
+            hint="`ranklog demo` or `ranklog import` makes one, or name yours: --store URL",
+        )

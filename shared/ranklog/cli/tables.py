@@ -1,0 +1,98 @@
+"""Aligned columns, and texts that fit a width."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+from ranklog.cli.console import Console
+
+ELLIPSIS = "…"
+
+
+def cells(text: str) -> int:
+    """Columns that a text takes on a terminal: wide characters take two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(_cell(character) for character in text)
+
+
+def _cell(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def fit(text: str, width: int) -> str:
+    """Cut to a width, the cut marked."""
+    if cells(text) <= width:
+        return text
+    taken, used = [], 0
+    for character in text:
+        used += _cell(character)
+        if used > width - 1:
+            break
+        taken.append(character)
+    return "".join(taken) + ELLIPSIS if width > 0 else ""
+
+
+def pad(text: str, width: int, *, right: bool = False) -> str:
+    """Fill up with blanks; `right` puts the text to the right."""
+    blanks = " " * max(0, width - cells(text))
+    return blanks + text if right else text + blanks
+
+
+def print_table(
+    console: Console, heads: Sequence[str], rows: Sequence[Sequence[object]], *, wide: int = -1
+) -> None:
+    """Columns as wide as their widest value; numbers to the right; column `wide` takes the rest.
+
+    None is shown as `-`.
+    """
+    texts = [[_shown(console, value) for value in row] for row in rows]
+    right = [
+        bool(rows) and all(isinstance(row[at], int | float) or row[at] is None for row in rows)
+        for at in range(len(heads))
+    ]
+    widths = [max(cells(text) for text in column) for column in zip(heads, *texts, strict=True)]
+    last = wide % len(heads)
+    if console.terminal:
+        others = sum(widths) - widths[last] + 2 * (len(heads) - 1)
+        widths[last] = min(widths[last], max(20, console.width - others))
+    head = "  ".join(pad(t, w, right=r) for t, w, r in zip(heads, widths, right, strict=True))
+    console.line(console.paint(head.rstrip(), "bold"))
+    for row in texts:
+        if console.terminal:
+            row[last] = fit(row[last], widths[last])
+        line = "  ".join(pad(t, w, right=r) for t, w, r in zip(row, widths, right, strict=True))
+        console.line(line.rstrip())
+
+
+def _shown(console: Console, value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return console.safe(str(value).replace("\n", " "))
+
+
+def shown_bytes(count: int) -> str:
+    """`512 B`, `1.5 MiB`."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+def shown_ranks(ranks: Sequence[int]) -> str:
+    """`0-7,9`."""
+    parts: list[str] = []
+    start = 0
+    for at in range(1, len(ranks) + 1):
+        if at == len(ranks) or ranks[at] != ranks[at - 1] + 1:
+            first, last = ranks[start], ranks[at - 1]
+            parts.append(str(first) if first == last else f"{first}-{last}")
+            start = at
+    return ",".join(parts) or "-"
