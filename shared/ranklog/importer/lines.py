@@ -56,19 +56,21 @@ def split_chunks(blocks: Iterable[bytes]) -> Iterator[bytes]:
             yield b"".join(held)
             held = [block[cut:]]
         elif size >= LINE_BYTES_MAX:
-            yield from _cut_giant(b"".join(held))
-            held = []
+            data = b"".join(held)
+            whole, safe = data.rfind(b"\n") + 1, _character_end(data)
+            yield from filter(None, (data[:whole], data[whole:safe]))
+            held = [data[safe:]]
         size = sum(map(len, held))
     if size:
         yield b"".join(held)
 
 
-def _cut_giant(data: bytes) -> Iterator[bytes]:
-    """The whole lines before a giant one, then its piece, cut between characters."""
-    at = data.rfind(b"\n") + 1
-    if at:
-        yield data[:at]
-    yield data[at:]
+def _character_end(data: bytes) -> int:
+    """Where to cut without cutting a character: before the last byte that can begin one."""
+    at = len(data) - 1
+    while at > len(data) - 4 and data[at] & 0xC0 == 0x80:
+        at -= 1
+    return at
 
 
 def decode_lines(data: bytes) -> Lines:

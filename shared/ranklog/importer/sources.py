@@ -163,15 +163,15 @@ def _spool(stream: IO[bytes]) -> IO[bytes]:
     return spool
 
 
-def read_blocks(source: Source) -> Iterator[bytes]:
-    """The file's content, unpacked, in blocks. Raises BadInput where it can't be read (on)."""
+def read_blocks(source: Source, skip: int = 0) -> Iterator[bytes]:
+    """The file's content, unpacked, from byte `skip` on. Raises BadInput where it can't be read."""
     try:
         stream: IO[bytes] = source.spool or open(source.name, "rb")  # noqa: SIM115
     except OSError as error:
         raise BadInput(f"{source.name}: {_reason(error)}") from error
     try:
         stream.seek(0)
-        yield from _unpack(stream)
+        yield from _unpack(stream, skip)
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
         raise BadInput(f"{source.name}: {_reason(error)}") from error
     finally:
@@ -179,20 +179,25 @@ def read_blocks(source: Source) -> Iterator[bytes]:
             stream.close()
 
 
-def _unpack(stream: IO[bytes]) -> Iterator[bytes]:
+def _unpack(stream: IO[bytes], skip: int) -> Iterator[bytes]:
     magic = stream.read(4)
     stream.seek(0)
     if magic == _ZSTD:
-        yield from _unpack_zstd(stream)
-        return
-    if magic.startswith(_GZIP):
+        yield from _skip(_unpack_zstd(stream), skip)
+    elif magic.startswith(_GZIP):
         # read1 hands out what was unpacked before a broken place is met.
         unpacked = gzip.GzipFile(fileobj=stream)
-        while block := unpacked.read1(BLOCK_BYTES):
-            yield block
-        return
-    while block := stream.read(BLOCK_BYTES):
-        yield block
+        yield from _skip(iter(lambda: unpacked.read1(BLOCK_BYTES), b""), skip)
+    else:
+        stream.seek(skip)
+        yield from iter(lambda: stream.read(BLOCK_BYTES), b"")
+
+
+def _skip(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
+    for block in blocks:
+        if size < len(block):
+            yield block[size:]
+        size = max(0, size - len(block))
 
 
 def _unpack_zstd(stream: IO[bytes]) -> Iterator[bytes]:
