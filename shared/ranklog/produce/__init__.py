@@ -1,1 +1,4 @@
-"""What runs in a training job: context, handlers, capture, sender. Imports only the standard library, msgpack and zstandard."""
+"""Lines out of a training process: identity, context, capture, journal; and the collector that frames them.
+
+A call never raises, never waits for a network, and what it has written survives the process.
+"""

@@ -1,0 +1,101 @@
+"""The handler for Python's logging: one record in, one journal record out, no lock of its own."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any
+
+from ranklog.produce import trouble
+from ranklog.produce.console import ConsoleCopy
+from ranklog.produce.producer import Producer
+from ranklog.produce.values import clean_metadata
+
+_PLAIN = logging.LogRecord("", 0, "", 0, "", None, None).__dict__
+# What a record has that nobody gave as `extra`; 3.12 added taskName, formatters set the rest.
+_STANDARD = frozenset([*_PLAIN, "message", "asctime", "taskName"])
+_FORMATTER = logging.Formatter()
+_ROOT = logging.getLogger()
+
+
+class _NoLock:
+    """The journal needs none, and a lock is what forked workers deadlock on."""
+
+    def acquire(self) -> bool:
+        return True
+
+    def release(self) -> None: ...
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *details: object) -> None: ...
+
+
+class RanklogHandler(logging.Handler):
+    """Attached to the root logger by `init`; may be attached to any logger that does not propagate."""
+
+    def __init__(self, producer: Producer, console: ConsoleCopy | None = None) -> None:
+        super().__init__()
+        self._producer = producer
+        self._console = console
+        self._handlers_seen = 0  # of the root: when one is added, its console may have to move
+
+    def createLock(self) -> None:
+        self.lock = _NoLock()  # type: ignore[assignment]
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Filter and emit."""
+        accepted: Any = self.filter(record)
+        if not accepted:
+            return False
+        self.emit(record if accepted is True else accepted)
+        return True
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Never raises: an error of ours, or of a message's arguments, is counted and told once."""
+        try:
+            self._emit(record)
+        except Exception:
+            trouble.swallow("taking a log record")
+        if record.levelno >= logging.WARNING:
+            self._show_as_before(record)
+
+    def _emit(self, record: logging.LogRecord) -> None:
+        producer = self._producer
+        if self._console is not None and len(_ROOT.handlers) != self._handlers_seen:
+            self._console.move_handlers(_ROOT)
+            self._handlers_seen = len(_ROOT.handlers)
+        try:
+            text = record.getMessage()
+        except Exception as error:
+            # A wrong format is the caller's bug, and the line is evidence of it.
+            text = f"{record.msg} {record.args!r:.300} (not formatted: {error!r})"
+        extra = None
+        fields = record.__dict__
+        if len(fields) != len(_PLAIN):
+            given = {key: fields[key] for key in fields.keys() - _STANDARD}
+            extra = clean_metadata(given) if given else None
+        trace = None
+        if record.exc_info and record.exc_info[0] is not None:
+            trace = _FORMATTER.formatException(record.exc_info)
+        elif record.exc_text:
+            trace = record.exc_text
+        if record.stack_info:
+            trace = f"{trace}\n{record.stack_info}" if trace else record.stack_info
+        site = producer.site_number(record.pathname, record.lineno, record.funcName, record.name)
+        producer.emit(record.levelno, site, text, extra, trace)
+
+    def _show_as_before(self, record: logging.LogRecord) -> None:
+        """Where no handler but ours would show a warning, logging's last resort did before `init`."""
+        logger: logging.Logger | None = logging.getLogger(record.name)
+        while logger is not None:
+            if any(not isinstance(handler, RanklogHandler) for handler in logger.handlers):
+                return
+            logger = logger.parent if logger.propagate else None
+        last = logging.lastResort
+        if last is None or record.levelno < last.level:
+            return
+        if self._console is not None:
+            self._console.write(last.format(record) + "\n")
+        elif sys.stderr is not None:
+            last.handle(record)

@@ -1,0 +1,239 @@
+"""`ranklog.init` and what goes with it: the one producer of this process, and its attachments."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from ranklog.model.levels import INFO, parse_level
+from ranklog.produce import spool, trouble
+from ranklog.produce.capture import Console, capture_descriptors, release_descriptors
+from ranklog.produce.console import ConsoleCopy
+from ranklog.produce.handler import RanklogHandler
+from ranklog.produce.hooks import Hooks
+from ranklog.produce.identity import Surroundings, identify
+from ranklog.produce.producer import INTERNED_MAX, Producer
+from ranklog.produce.values import clean_metadata
+
+EXIT_WAIT_S = 5.0
+# (code, offset of the call) -> where it is; the code is kept, so that its id stays its own.
+_CALL_SITES: dict[tuple[int, int], tuple[CodeType, str, int, str]] = {}
+
+
+class Session:
+    """A producer with its handler, hooks, captured descriptors and collector."""
+
+    def __init__(self, producer: Producer, destination: str | None) -> None:
+        self.producer = producer
+        self.handler = RanklogHandler(producer)
+        self.console: Console | None = None
+        self._copy: ConsoleCopy | None = None
+        self._destination = destination
+        self._hooks: Hooks | None = None
+        self._root_level: int | None = None
+        self._pid = os.getpid()
+
+    def attach(self, level: int, capture: bool, captured: bool) -> None:
+        """Take part in logging, hooks and, if asked, fd 1 and 2."""
+        if capture and not captured:
+            self.console = capture_descriptors(self.producer.folder, self.producer.process)
+        if capture or captured:
+            self._copy = ConsoleCopy(self.console)
+            self.handler = RanklogHandler(self.producer, self._copy)
+        self.producer.has_destination = self._destination is not None or captured
+        if self._destination:
+            self.producer.ensure_collector = self._ensure_collector
+            self._ensure_collector()
+        root = logging.getLogger()
+        if root.level == logging.WARNING and not root.handlers:
+            # Nobody configured logging: its default would keep INFO lines from us. The console
+            # stays as quiet as it was (logging's last resort shows warnings).
+            self._root_level = root.level
+            root.setLevel(level)
+        self.handler.setLevel(level)
+        root.addHandler(self.handler)
+        self._hooks = Hooks(self.producer, self._copy)
+        self._hooks.install()
+
+    def close(self, timeout_s: float) -> int:
+        """Detach, end the stream, wait; how many records are not delivered."""
+        logging.getLogger().removeHandler(self.handler)
+        if self._root_level is not None:
+            logging.getLogger().setLevel(self._root_level)
+        if self._hooks is not None:
+            self._hooks.remove()
+        if self._copy is not None:
+            self._copy.close()
+        if self.console is not None and os.getpid() == self._pid:
+            release_descriptors(self.console)
+        self.producer.close()
+        return self.producer.flush(timeout_s)
+
+    def _ensure_collector(self) -> None:
+        """Start a collector for the folder unless one is there; it lives in its own session."""
+        folder = self.producer.folder
+        if self._destination is None or spool.has_collector(folder):
+            return
+        command = [
+            sys.executable,
+            "-m",
+            "ranklog.produce.collector",
+            str(folder),
+            self._destination,
+        ]
+        outputs: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        if self.console is not None:
+            command.append("--mirror")
+            outputs = {"stdout": self.console.stdout, "stderr": self.console.stderr}
+        subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            env=_collector_environment(),
+            **outputs,
+        )
+
+
+_session: Session | None = None
+
+
+def init(
+    run: str | None = None,
+    *,
+    destination: str | None = None,
+    capture: str | None = None,
+    level: str | int = INFO,
+    metadata: dict[str, Any] | None = None,
+    tenant: str | None = None,
+    launch: str | None = None,
+    attempt: int | None = None,
+    rank: int | None = None,
+    local_rank: int | None = None,
+    world_size: int | None = None,
+    spool_dir: str | os.PathLike[str] | None = None,
+) -> None:
+    """Log this process: logging's records, warnings, uncaught exceptions; never blocks or raises.
+
+    Identity is read from torchrun, Slurm, Open MPI, PMI where it is not given. `destination` (or
+    `$RANKLOG_DESTINATION`) is a directory, `kinesis://STREAM` or an API's address; without one
+    lines stay in the spool. `capture="fd"` also takes fd 1 and 2: print, C++, crash reports.
+    `metadata` is on every line. A second call, and `RANKLOG_DISABLED=1`, do nothing.
+    """
+    global _session
+    if _session is not None or os.environ.get("RANKLOG_DISABLED") == "1":
+        return
+    try:
+        identity = identify(
+            os.environ,
+            _surroundings(),
+            tenant=tenant,
+            run=run,
+            launch=launch,
+            attempt=attempt,
+            rank=rank,
+            local_rank=local_rank,
+            world_size=world_size,
+        )
+        launched = os.environ.get("RANKLOG_LAUNCHED") == "1"
+        folder = Path(spool_dir) if spool_dir is not None else spool.default_spool(os.environ)
+        producer = Producer(
+            folder.absolute(), identity, launched=launched, metadata=clean_metadata(metadata or {})
+        )
+        wanted = None if launched else destination or os.environ.get("RANKLOG_DESTINATION")
+        session = Session(producer, wanted)
+        _session = session
+        number = parse_level(level) if isinstance(level, str) else level
+        session.attach(INFO if number is None else number, capture == "fd", launched)
+    except Exception:
+        trouble.swallow("starting; this process may not be logged")
+
+
+def log(text: str, level: str | int = INFO, **metadata: Any) -> None:
+    """One line, without a logger; keywords are its metadata."""
+    if _session is None:
+        return
+    try:
+        number = parse_level(level) if isinstance(level, str) else level
+        frame = sys._getframe(1)
+        key = (id(frame.f_code), frame.f_lasti)
+        found = _CALL_SITES.get(key)
+        if found is None:
+            # f_lineno walks the line table: dear in a long function, so it is asked once.
+            code = frame.f_code
+            if len(_CALL_SITES) >= INTERNED_MAX:
+                _CALL_SITES.clear()
+            found = _CALL_SITES[key] = (code, code.co_filename, frame.f_lineno, code.co_name)
+        site = _session.producer.site_number(found[1], found[2], found[3], None)
+        values = clean_metadata(metadata) if metadata else None
+        _session.producer.emit(INFO if number is None else number, site, str(text), values)
+    except Exception:
+        trouble.swallow("taking a line")
+
+
+def flush(timeout_s: float = 5.0) -> int:
+    """Wait until what was logged before is delivered; how many records are not."""
+    if _session is None:
+        return 0
+    try:
+        return _session.producer.flush(timeout_s)
+    except Exception:
+        trouble.swallow("flushing")
+        return 0
+
+
+def close(timeout_s: float = EXIT_WAIT_S) -> int:
+    """End this process's stream, and undo what `init` attached; as `flush`."""
+    global _session
+    session, _session = _session, None
+    if session is None:
+        return 0
+    try:
+        return session.close(timeout_s)
+    except Exception:
+        trouble.swallow("closing")
+        return 0
+
+
+def _close_at_exit() -> None:
+    """A launcher delivers what is in the spool; without one, a container may end with us."""
+    if _session is not None:
+        close(0.0 if _session.producer.process.launched else EXIT_WAIT_S)
+
+
+def handler() -> logging.Handler:
+    """Our handler, for loggers that don't propagate; one that drops everything before `init`."""
+    return logging.NullHandler() if _session is None else _session.handler
+
+
+def _after_fork_in_child() -> None:
+    if _session is not None:
+        _session.producer.forked()
+
+
+def _surroundings() -> Surroundings:
+    parent = os.getppid()
+    host = socket.gethostname()
+    return Surroundings(
+        host=host,
+        script=sys.argv[0] if sys.argv else "",
+        launcher=f"{host}:{parent}:{spool.process_start(parent)}",
+        in_torchrun_launcher="torch.distributed.run" in sys.modules and "RANK" not in os.environ,
+    )
+
+
+def _collector_environment() -> dict[str, str]:
+    """The collector imports this very ranklog, and does not log itself."""
+    package = str(Path(__file__).parents[2])
+    paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "RANKLOG_DISABLED": "1"}
+
+
+atexit.register(_close_at_exit)
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,173 @@
+"""The folder where a host's processes leave what they log: one `.process` file each, and its files.
+
+    <incarnation>.process   JSON: identity, pid and its start, which files belong to it
+    <incarnation>.lines     the SDK's journal
+    <incarnation>.stdout    what was written to fd 1, as it was
+    <incarnation>.acked     how far the collector delivered: offset and records, two uint64
+    collector.lock          held by the one collector of the folder
+
+All of it is the user's alone (0600 in a 0700 folder): logs hold secrets.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import struct
+import tempfile
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from ranklog.model.stream import Stream
+from ranklog.produce.identity import Identity
+
+ACK = struct.Struct("<QQ")
+JOURNAL = "logging"  # the channel of the SDK's lines
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFiles:
+    """A process as its spool describes it. `files`: channel -> file name; `start` tells pids apart."""
+
+    identity: Identity
+    incarnation: str
+    pid: int
+    start: str
+    files: dict[str, str]
+    launched: bool = False  # a launcher of ours will tell the exit code
+    metadata: dict[str, int | float | str] = field(default_factory=dict)  # on every line
+
+    def stream(self, channel: str) -> Stream:
+        """The stream of one of its files."""
+        who = self.identity
+        return Stream(
+            tenant=who.tenant,
+            run=who.run,
+            launch=who.launch,
+            attempt=who.attempt,
+            host=who.host,
+            rank=who.rank,
+            local_rank=who.local_rank,
+            channel=channel,
+            incarnation=self.incarnation,
+            world_size=who.world_size,
+        )
+
+
+def default_spool(environ: Mapping[str, str]) -> Path:
+    """`$RANKLOG_SPOOL`, else a folder of this user on the host's local disk."""
+    if named := environ.get("RANKLOG_SPOOL"):
+        return Path(named)
+    return Path(tempfile.gettempdir()) / f"ranklog-{os.getuid()}"
+
+
+def make_spool(path: Path) -> None:
+    """Create the folder, or check that it is ours: in /tmp another user may have made it."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = path.stat()
+    if status.st_uid != os.getuid():
+        raise PermissionError(errno.EPERM, "spool belongs to another user", str(path))
+    if status.st_mode & 0o077:
+        path.chmod(0o700)
+
+
+def new_incarnation() -> str:
+    """16 hex digits that no other process has."""
+    return os.urandom(8).hex()
+
+
+def open_append(path: Path) -> int:
+    """A descriptor for appending, not inherited by programs that are started."""
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def announce(spool: Path, process: ProcessFiles) -> None:
+    """Tell the collector of a process; its files are there already."""
+    target = spool / f"{process.incarnation}.process"
+    partial = spool / f".{process.incarnation}.{os.getpid()}.partial"
+    with os.fdopen(open_append(partial), "w") as file:
+        json.dump(asdict(process), file)
+    partial.rename(target)
+
+
+def announced(spool: Path, known: Container[str] = ()) -> Iterator[ProcessFiles]:
+    """The processes of the spool but the known, by incarnation; what can't be read is passed over."""
+    for path in sorted(spool.glob("*.process")):
+        if path.stem in known:
+            continue
+        try:
+            fields = json.loads(path.read_text())
+            fields["identity"] = Identity(**fields["identity"])
+            yield ProcessFiles(**fields)
+        except (OSError, ValueError, TypeError, KeyError):
+            continue
+
+
+def process_start(pid: int) -> str:
+    """When a process started, in the kernel's ticks; "" where that can't be known or it is gone."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    return stat.rpartition(")")[2].split()[19]
+
+
+def is_alive(pid: int, start: str) -> bool:
+    """Whether this very process runs still: not a zombie, and not a later one with its pid."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    if not start:
+        return True
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    fields = stat.rpartition(")")[2].split()
+    return fields[0] not in "ZX" and fields[19] == start
+
+
+def write_ack(path: Path, offset: int, records: int) -> None:
+    """How much of a journal was delivered."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.pwrite(fd, ACK.pack(offset, records), 0)
+    finally:
+        os.close(fd)
+
+
+def read_ack(path: Path) -> tuple[int, int]:
+    """(offset, records) delivered; zeros before the first."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return 0, 0
+    return ACK.unpack(data) if len(data) == ACK.size else (0, 0)
+
+
+@contextlib.contextmanager
+def collector_lock(spool: Path) -> Iterator[bool]:
+    """Whether we are the folder's collector, for as long as the `with` lasts."""
+    fd = os.open(spool / "collector.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(fd)
+
+
+def has_collector(spool: Path) -> bool:
+    """Whether a collector works on the folder now."""
+    with collector_lock(spool) as ours:
+        return not ours
