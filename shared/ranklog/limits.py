@@ -53,6 +53,9 @@ TOKEN_BYTES_MAX = 128
 ENVELOPES_PER_SEGMENT_MAX = 16
 # An index's section that claims to unpack to more is refused before it is unpacked.
 INDEX_SECTION_BYTES_MAX = 256 * MIB
+# Orphan segments are deleted after 7 days by age; a writer that takes longer than this between the
+# PUTs of segment and index puts the segment again, so that its age counts from then.
+COMMIT_AGE_S_MAX = 300
 # Typed metadata columns per segment; keys beyond it go to the overflow column.
 METADATA_COLUMNS_MAX = 256
 # Distinct letter runs kept per row group; past it the row group is doubt for one-word literals.

@@ -227,7 +227,8 @@ def _float_like(b: Bytes, runs: _Runs, first: I64, past: I64) -> Flags:
     second = runs.at.take(first + 1)
     single = runs.at.take(first + 2) - second == 1
     digits_first = (runs.kind.take(first) == _DIGIT) & (past - first <= 3)
-    return digits_first & single & ((b.take(second) | 0x20) == ord("e"))
+    found: Flags = digits_first & single & ((b.take(second) | 0x20) == ord("e"))
+    return found
 
 
 def _longest(piece: I64, length: I64, pieces: int) -> Bytes:
@@ -269,7 +270,7 @@ def _hex_only(words: U64, at: I64, length: I64) -> Flags:
     while len(left):
         rest = length.take(left) - done
         word = (words.take(at.take(left) + done) | _LOW) - _A + _TWO
-        found = word & _PAST_F & _MASK.take(np.minimum(rest, 8)) == 0
+        found: Flags = word & _PAST_F & _MASK.take(np.minimum(rest, 8)) == 0
         hex_only[left] = found
         done += 8
         left = left[found & (rest > 8)]

@@ -1,0 +1,121 @@
+"""Records in, frames out: a frame that can't be read is set aside and never blocks the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ranklog.errors import BadInput, Corrupt, NewerVersion
+from ranklog.layout import keys
+from ranklog.model.frame import Frame
+from ranklog.store.protocol import Store
+from ranklog.stream.frames import decode_frame, header_hash, peek_header
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a stream hands over: a frame's bytes, when it arrived, its sequence number."""
+
+    data: bytes
+    arrival_ns: int
+    sequence: str
+
+
+@dataclass(frozen=True, slots=True)
+class BadFrame:
+    """A frame that was set aside, with the reason and where it lies now."""
+
+    sequence: str
+    reason: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A frame that can be stored."""
+
+    frame: Frame
+    arrival_ns: int
+    header_hash: str
+
+
+def read_records(
+    records: Sequence[Record], store: Store, source: str
+) -> tuple[list[Received], list[BadFrame]]:
+    """Frames in the order given, and those that went to quarantine."""
+    received, bad = [], []
+    for record in records:
+        try:
+            frame = decode_frame(record.data)
+            check_frame(frame)
+            received.append(Received(frame, max(record.arrival_ns, 0), header_hash(frame)))
+        except (Corrupt, NewerVersion, BadInput) as error:
+            bad.append(_set_aside(record, error.message, store, source))
+    return received, bad
+
+
+def _set_aside(record: Record, reason: str, store: Store, source: str) -> BadFrame:
+    day = keys.day_text(max(record.arrival_ns, 0))
+    key = keys.quarantine_key(_tenant_of(record.data), day, source, record.sequence)
+    store.put(key, record.data)  # the same bytes again on a retry
+    return BadFrame(record.sequence, reason, key)
+
+
+def _tenant_of(data: bytes) -> str | None:
+    """The tenant that a damaged frame names, where its header can be read."""
+    try:
+        tenant = peek_header(data).header.tenant
+        keys.tenant_prefix(tenant)
+        return tenant
+    except (Corrupt, NewerVersion, BadInput):
+        return None
+
+
+# --- what the codec leaves to ingest -----------------------------------------------------------
+def check_frame(frame: Frame) -> None:
+    """Names that fit keys, one tenant, text that is UTF-8 lines. Raises Corrupt, BadInput."""
+    if frame.kind != "line":
+        raise Corrupt(f"frame of kind {frame.kind!r}, this ranklog stores lines")
+    keys.tenant_prefix(frame.tenant)
+    for entry in frame.streams:
+        if entry.stream.tenant != frame.tenant:
+            raise Corrupt(
+                f"frame of tenant {frame.tenant!r} has a stream of {entry.stream.tenant!r}"
+            )
+        keys.launch_prefix(frame.tenant, entry.stream.run, entry.stream.launch)
+    _check_text(frame)
+    for column in frame.metadata:
+        if column.type == "str":
+            _check_utf8(f"metadata {column.key!r}", column.values, _edges(column.lengths))
+
+
+def _check_text(frame: Frame) -> None:
+    if b"\n" in frame.text:
+        raise Corrupt("a line holds a line feed")
+    if frame.text.isascii():
+        return
+    edges = _edges(frame.text_length)
+    bodies = edges[:-1] + np.frombuffer(frame.body_at, "<u4")
+    _check_utf8("text", frame.text, np.concatenate([edges, bodies]))
+
+
+def _edges(lengths: bytes) -> npt.NDArray[np.int64]:
+    edges = np.zeros(len(lengths) // 4 + 1, np.int64)
+    np.cumsum(np.frombuffer(lengths, "<u4"), out=edges[1:])
+    return edges
+
+
+def _check_utf8(name: str, data: bytes, edges: npt.NDArray[np.int64]) -> None:
+    """Valid as a whole, and no edge inside a character."""
+    if data.isascii():
+        return
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        raise Corrupt(f"{name} is no UTF-8 at byte {error.start}") from error
+    inside = np.frombuffer(data, np.uint8)[edges[edges < len(data)]]
+    if (inside & 0xC0 == 0x80).any():
+        raise Corrupt(f"{name} is cut inside a character")

@@ -1,0 +1,161 @@
+"""One segment and its index from chosen rows: the write path's last step before the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ranklog.layout.groups import describe_groups
+from ranklog.layout.index import INDEX_VERSION, encode_index
+from ranklog.layout.metadata import choose_columns
+from ranklog.layout.rows import I64, MetadataValues, Rows
+from ranklog.layout.segment import SegmentBytes, order_rows, write_segment
+from ranklog.layout.tables import longest_by_template, site_counts, stream_entries, template_runs
+from ranklog.layout.templates import (
+    TemplateIds,
+    envelope_templates,
+    nul_rows,
+    number_templates,
+    renumber,
+)
+from ranklog.layout.tokens import Extracted, extract
+from ranklog.model.frame import Drop, Fence, StreamEnd
+from ranklog.model.index import FrameRef, IndexHead, SegmentRef, StreamEntry
+
+KIND_LINE = "line"
+
+
+@dataclass(frozen=True, slots=True)
+class RowFacts:
+    """What is computed once for all rows of a batch, whichever segment they go to.
+
+    `has_nul` bool[n].
+    """
+
+    extracted: Extracted
+    numbered: TemplateIds
+    has_nul: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamNotes:
+    """What frames say of a stream beside its lines."""
+
+    fences: tuple[Fence, ...] = ()
+    drops: tuple[Drop, ...] = ()
+    end: StreamEnd | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltSegment:
+    """Bytes of a segment, and `index(ref)`: bytes of the index that commits it."""
+
+    segment: SegmentBytes
+    min_ts: int
+    max_ts: int
+    index: Callable[[SegmentRef], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What goes into an index beside what its rows say; notes by place in `rows.streams`."""
+
+    notes: Mapping[int, StreamNotes] = field(default_factory=dict)
+    frames: tuple[FrameRef, ...] = ()
+
+
+def find_facts(rows: Rows) -> RowFacts:
+    """Templates, tokens and NULs of all rows."""
+    extracted = extract(rows.text, rows.piece_offsets())
+    hashes = extracted.hashes[1::2] if rows.has_envelopes else extracted.hashes
+    has_nul = nul_rows(rows)
+    return RowFacts(extracted, number_templates(rows, hashes, has_nul), has_nul)
+
+
+def build_segment(
+    rows: Rows,
+    facts: RowFacts,
+    chosen: I64,
+    metadata: Sequence[MetadataValues],
+    beside: Beside,
+) -> BuiltSegment:
+    """The segment of the rows `chosen` (indices into `rows`, in (stream, seq) order; at least one)."""
+    numbered = renumber(facts.numbered, chosen)
+    permutation = order_rows(rows, chosen, numbered.ids)
+    order, tids = chosen[permutation], numbered.ids[permutation]
+    entries, places = _stream_table(rows, chosen, beside.notes)
+    in_segment = np.zeros(len(rows), np.bool_)
+    in_segment[chosen] = True
+    columns = choose_columns(metadata, in_segment)
+    segment = write_segment(rows, order, tids, places, columns)
+    grouped = describe_groups(rows, order, places, facts.extracted, columns, segment.chunks)
+    ts = rows.ts[chosen]
+    head = IndexHead(
+        version=INDEX_VERSION,
+        kind=KIND_LINE,
+        segment=None,
+        rows=len(order),
+        min_ts=int(ts.min()),
+        max_ts=int(ts.max()),
+        text_bytes=sum(entry.text_bytes for entry in entries),
+        streams=entries,
+        row_groups=grouped.row_groups,
+        columns=columns.names,
+        overflow=columns.overflow_names,
+        frames=beside.frames,
+        envelopes=envelope_templates(rows, chosen, facts.extracted, facts.has_nul),
+        odd_case=_has_odd_case(rows),
+    )
+
+    def index(ref: SegmentRef) -> bytes:
+        return encode_index(
+            replace(head, segment=ref),
+            templates=numbered.templates,
+            template_rows=template_runs(tids),
+            longest_mixed=longest_by_template(
+                rows, order, tids, facts.extracted.longest, len(numbered.templates)
+            ),
+            sites=site_counts(rows, order, tids),
+            footer=segment.footer,
+            blooms=grouped.blooms,
+        )
+
+    return BuiltSegment(segment, head.min_ts, head.max_ts, index)
+
+
+def _stream_table(
+    rows: Rows, chosen: I64, notes: Mapping[int, StreamNotes]
+) -> tuple[tuple[StreamEntry, ...], npt.NDArray[np.int32]]:
+    """Streams with rows here, then those only noted; and the place of each of rows.streams, or -1."""
+    places = np.full(max(len(rows.streams), 1), -1, np.int32)
+    found = dict(stream_entries(rows, chosen))
+    found |= {at: _entry_without_rows(rows, at) for at in sorted(notes) if at not in found}
+    entries: list[StreamEntry] = []
+    for place, entry in found.items():
+        places[place] = len(entries)
+        note = notes.get(place, StreamNotes())
+        entries.append(replace(entry, fences=note.fences, drops=note.drops, end=note.end))
+    return tuple(entries), places
+
+
+def _entry_without_rows(rows: Rows, place: int) -> StreamEntry:
+    return StreamEntry(rows.streams[place], rows.stream_ids[place], 0, 0, None, None, ())
+
+
+def _has_odd_case(rows: Rows) -> bool:
+    """KELVIN SIGN or LATIN SMALL LETTER LONG S: RE2 takes them for k and s, case-insensitively."""
+    text = rows.text.tobytes()
+    return not text.isascii() and ("\u212a".encode() in text or "\u017f".encode() in text)
+
+
+def build_notes(rows: Rows, beside: Beside, bounds: tuple[int, int]) -> bytes:
+    """An index without a segment: what frames said of streams that have no line in this part."""
+    entries, _ = _stream_table(rows, np.empty(0, np.int64), beside.notes)
+    low, high = bounds
+    frames = beside.frames
+    return encode_index(
+        IndexHead(INDEX_VERSION, KIND_LINE, None, 0, low, high, 0, entries, (), (), frames=frames)
+    )

@@ -1,0 +1,194 @@
+"""Rows to one segment: order, columns, Parquet bytes; and where each column chunk lies in them.
+
+Shapes: n rows of the segment. Encodings and levels are measured (docs/storage-format.md).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ranklog.layout import schema
+from ranklog.layout.metadata import MetadataColumns
+from ranklog.layout.rows import I32, I64, NO_HEAD, Rows
+from ranklog.limits import ROW_GROUP_ROWS, TIME_BUCKET_ROWS
+from ranklog.model.frame import NO_ITERATION, NO_LEVEL, NO_SITE, STREAM_RANK
+from ranklog.model.stream import Stream
+
+HASH_BYTES = 16
+TEXT_LEVEL = 3
+COLUMN_LEVEL = 3
+_DELTA = (schema.SEQ, schema.TS, schema.ITERATION, schema.GROUP)
+_DICTIONARY = (
+    schema.TID,
+    schema.STREAM,
+    schema.LEVEL,
+    schema.RANK,
+    schema.FLAGS,
+    schema.BODY_AT,
+    schema.CALL_SITE,
+    schema.FUNCTION,
+    schema.LOGGER,
+)
+_STATISTICS = (*schema.BASE_COLUMNS[:10],)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentBytes:
+    """A Parquet file. `chunks`: per row group, column -> (offset, length)."""
+
+    data: bytes
+    hash: str
+    footer: bytes
+    chunks: tuple[dict[str, tuple[int, int]], ...]
+
+
+def order_rows(rows: Rows, chosen: I64, tids: I32) -> I64:
+    """A permutation of `chosen` (positions): by time bucket, template, then as given.
+
+    `chosen` stands in (stream, seq) order, and stays so inside a template.
+    """
+    key = tids.astype(np.uint16)
+    buckets = -(-len(chosen) // TIME_BUCKET_ROWS)
+    order = np.argsort(key, kind="stable")  # a radix sort: two passes of bytes
+    if buckets > 1:
+        ts = rows.ts[chosen]
+        width = (int(ts.max()) - int(ts.min())) // buckets + 1
+        bucket = ((ts - ts.min()) // width).astype(np.uint16)
+        order = order[np.argsort(bucket[order], kind="stable")]
+    return order
+
+
+def write_segment(
+    rows: Rows, order: I64, tids: I32, stream_places: I32, metadata: MetadataColumns
+) -> SegmentBytes:
+    """Parquet of the rows `order` (indices into `rows`), in that order.
+
+    `tids` are in segment order; `stream_places` maps rows' streams to the segment's stream table.
+    """
+    columns = _columns(rows, order, tids, stream_places)
+    columns.update(metadata.arrays(order))
+    if len(rows.raw_rows):
+        raw = _sparse(rows.raw_rows, rows.raw, len(rows), order)
+        if raw.null_count < len(raw):
+            columns[schema.RAW] = raw
+    columns[schema.TEXT] = rows.texts().take(pa.array(order))
+    used = np.flatnonzero(stream_places >= 0)
+    table = sorted(used.tolist(), key=lambda s: int(stream_places[s]))
+    return _write(columns, [rows.streams[s] for s in table])
+
+
+def _columns(rows: Rows, order: I64, tids: I32, stream_places: I32) -> dict[str, Any]:
+    def column(name: str, absent: int | None = None) -> Any:
+        values = getattr(rows, name)[order]
+        mask = None if absent is None else values == absent
+        return pa.array(values, mask=mask) if mask is not None and mask.any() else pa.array(values)
+
+    site = rows.site[order]
+    return {
+        schema.TID: pa.array(tids),
+        schema.STREAM: pa.array(stream_places[rows.stream[order]]),
+        schema.SEQ: column("seq"),
+        schema.TS: column("ts"),
+        schema.LEVEL: column("level", NO_LEVEL),
+        schema.ITERATION: column("iteration", NO_ITERATION),
+        schema.RANK: column("rank", STREAM_RANK),
+        schema.GROUP: column("group", NO_HEAD),
+        schema.FLAGS: column("flags"),
+        schema.BODY_AT: column("body_at"),
+        schema.CALL_SITE: _named(site, [entry.site for entry in rows.sites]),
+        schema.FUNCTION: _named(site, [entry.function for entry in rows.sites]),
+        schema.LOGGER: _named(site, [entry.logger for entry in rows.sites]),
+    }
+
+
+def _named(site: I32, names: Sequence[str | None]) -> Any:
+    """Strings by site (0: none), as a dictionary array, so that no string is written twice."""
+    distinct = sorted({name for name in names if name is not None})
+    place = {name: i for i, name in enumerate(distinct)}
+    codes = np.array([-1, *(-1 if name is None else place[name] for name in names)], np.int32)
+    code = codes[site]
+    assert NO_SITE == 0
+    indices = pa.array(code, mask=code < 0)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(distinct, pa.string()))
+
+
+def _sparse(at: I64, values: Any, count: int, order: I64) -> Any:
+    """Values of the rows `at`, spread over `order`, null elsewhere."""
+    place = np.full(count, -1, np.int64)
+    place[at] = np.arange(len(at))
+    chosen = place[order]
+    return values.take(pa.array(chosen, mask=chosen < 0))
+
+
+def _write(columns: dict[str, Any], streams: Sequence[Stream]) -> SegmentBytes:
+    names = list(columns)
+    table = pa.table(columns).replace_schema_metadata(
+        {
+            schema.VERSION_METADATA: str(schema.SEGMENT_VERSION).encode(),
+            schema.STREAMS_METADATA: streams_json(streams).encode(),
+        }
+    )
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, table.schema, **_options(names, columns)) as writer:
+        writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+    buffer = sink.getvalue()
+    data = buffer.to_pybytes()
+    size = int.from_bytes(data[-8:-4], "little") + 8
+    digest = hashlib.blake2b(data, digest_size=HASH_BYTES).hexdigest()
+    return SegmentBytes(data, digest, data[-size:], _chunks(buffer, names))
+
+
+def _options(names: Sequence[str], columns: dict[str, Any]) -> dict[str, Any]:
+    encodings = dict.fromkeys(_DELTA, "DELTA_BINARY_PACKED")
+    dictionary = list(_DICTIONARY)
+    for name in names:
+        parsed = schema.parse_metadata_column(name)
+        if parsed is None:
+            continue
+        if parsed[0] == "str":
+            dictionary.append(name)
+        else:
+            encodings[name] = "DELTA_BINARY_PACKED" if parsed[0] == "int" else "BYTE_STREAM_SPLIT"
+    numeric = [name for name in names if schema.parse_metadata_column(name) and name[:4] != "str:"]
+    return {
+        "compression": "zstd",
+        "compression_level": {
+            name: TEXT_LEVEL if name == schema.TEXT else COLUMN_LEVEL for name in names
+        },
+        "use_dictionary": [name for name in dictionary if name in columns],
+        "column_encoding": {name: way for name, way in encodings.items() if name in columns},
+        "write_statistics": [*_STATISTICS, *numeric],
+        "store_schema": False,
+    }
+
+
+def _chunks(buffer: Any, names: Sequence[str]) -> tuple[dict[str, tuple[int, int]], ...]:
+    metadata = pq.read_metadata(pa.BufferReader(buffer))
+    groups = []
+    for group in range(metadata.num_row_groups):
+        row_group, places = metadata.row_group(group), {}
+        for i, name in enumerate(names):
+            chunk = row_group.column(i)
+            start = chunk.data_page_offset
+            if chunk.dictionary_page_offset is not None:
+                start = min(start, chunk.dictionary_page_offset)
+            places[name] = (start, chunk.total_compressed_size)
+        groups.append(places)
+    return tuple(groups)
+
+
+def streams_json(streams: Sequence[Stream]) -> str:
+    """The stream table for readers of the bare segment: a list per field, or one value for all."""
+    table: dict[str, Any] = {"count": len(streams)}
+    for name in Stream.__slots__:
+        values = [getattr(stream, name) for stream in streams]
+        table[name] = values[0] if len({*values}) == 1 else values
+    return json.dumps(table, separators=(",", ":"))
