@@ -110,7 +110,9 @@ class _RequestHandler(BaseHTTPRequestHandler):
         if refusal:
             self._refuse(*refusal)
             return
-        event = event_of(self.command, self.path, self.headers, body, self.client_address[0])
+        event = event_of(
+            self.command, self.path, dict(self.headers.items()), body, self.client_address[0]
+        )
         self._send(self.handler(event, None))
 
     do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_HEAD = _answer

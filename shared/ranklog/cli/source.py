@@ -57,12 +57,12 @@ def local_store(environ: Mapping[str, str] = os.environ) -> Path:
 
 def open_client(arguments: argparse.Namespace) -> Client:
     """A client to read with. Never makes a store. Raises BadInput, NotFound."""
+    source = source_of(arguments)
+    _must_exist(source)
     from ranklog.client import Client
 
-    source = source_of(arguments)
     if source.api:
         return Client(api=source.api)
-    _must_exist(source)
     return Client(store=source.store, tenant=source.tenant)
 
 
@@ -79,7 +79,7 @@ def open_store_of(arguments: argparse.Namespace, *, create: bool) -> tuple[Store
 
 
 def _must_exist(source: Source) -> None:
-    if source.implied and not Path(source.store or "").exists():
+    if source.implied and source.store and not Path(source.store).exists():
         raise NotFound(
             f"no local store yet at {source.store}",
             hint="`ranklog demo` or `ranklog import` makes one, or name yours: --store URL",

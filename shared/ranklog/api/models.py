@@ -1,0 +1,65 @@
+"""Bodies of requests: every member optional, unknown members refused."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ranklog.limits import CONTEXT_LINES_MAX, QUERY_BYTES_MAX, QUERY_LIMIT_DEFAULT
+
+Text = Annotated[str, Field(max_length=QUERY_BYTES_MAX)]
+Number = Annotated[int, Field(ge=0, le=2**53)]
+
+
+class Restrictions(BaseModel):
+    """The query, and what every reading command can AND to it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    query: Text = ""
+    run: Text | None = Field(None, description="NAME, NAME@LAUNCH, NAME~1, NAME~ok or NAME@*")
+    attempt: Text | int | None = None
+    rank: Text | int | None = Field(None, description="3, 0-7 or 0,4")
+    host: Text | None = None
+    level: Text | None = Field(None, description="this level or above")
+    iteration: Text | int | None = Field(None, description="A..B, half-open")
+    since: Text | None = Field(None, description="RFC 3339, or a span back from now: 1h")
+    until: Text | None = None
+    last: Text | None = Field(None, description="a span back from the newest line in scope: 10m")
+    tz: Text = "UTC"
+    full_scan: bool = False
+
+
+class SearchBody(Restrictions):
+    """A search. `limit` 0: none. `pin` is accepted and means nothing yet."""
+
+    limit: Number = QUERY_LIMIT_DEFAULT
+    order: Literal["newest", "oldest"] | None = None
+    cursor: Text | None = None
+    fields: list[Text] = []
+    context: Annotated[int, Field(ge=0, le=CONTEXT_LINES_MAX)] = 0
+    explain: bool = False
+    pin: bool = False
+
+
+class CountBody(Restrictions):
+    """A count, whole or by fields and buckets."""
+
+    by: list[Text] = []
+    every: Text | None = Field(None, description="10s (time) or 100i (iterations)")
+
+
+class CompareBody(Restrictions):
+    """Ranks of a run side by side, or `run` against `with`."""
+
+    ranks: Text | None = Field(None, description="2 to 8 ranks: 0,7 or 0-3")
+    with_: Text | None = Field(None, alias="with", description="another run to hold `run` against")
+    all: bool = Field(False, description="equal stretches too")
+
+
+class ExportBody(Restrictions):
+    """Lines as newline-delimited JSON or as text, page by page."""
+
+    format: Literal["jsonl", "text"] = "jsonl"
+    cursor: Text | None = None

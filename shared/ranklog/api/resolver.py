@@ -1,0 +1,120 @@
+"""The router: powertools' resolver with problems for errors and one event per instance.
+
+Powertools keeps the current event on a class, so two threads would see each other's. A Resolver
+keeps its own, and a thread takes one out of a pool for as long as a request lasts.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.exceptions import NotFoundError, ServiceError
+from aws_lambda_powertools.event_handler.openapi.exceptions import (
+    RequestUnsupportedContentType,
+    RequestValidationError,
+)
+from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
+
+from ranklog.api.problems import problem, problem_of
+from ranklog.errors import RanklogError
+
+logger = logging.getLogger(__name__)
+
+
+class Resolver(APIGatewayHttpResolver):
+    """One request at a time. `tenant` is whose it is."""
+
+    def __init__(self) -> None:
+        self._event: APIGatewayProxyEventV2 | None = None
+        self.tenant = ""
+        super().__init__(enable_validation=True)
+        self.exception_handler(RanklogError)(problem_of)
+        self.exception_handler(RequestValidationError)(_invalid)
+        self.exception_handler(RequestUnsupportedContentType)(_unsupported)
+        self.exception_handler(UnicodeDecodeError)(_no_text)
+        self.exception_handler(NotFoundError)(_not_found)
+        self.exception_handler(ServiceError)(_service_error)
+        self.exception_handler(Exception)(_internal)
+
+    @property
+    def current_event(self) -> APIGatewayProxyEventV2:  # type: ignore[override]
+        """The event of this instance."""
+        assert self._event is not None
+        return self._event
+
+    def answer(self, event: Mapping[str, Any], context: Any, tenant: str) -> dict[str, Any]:
+        """Resolve one event for a tenant."""
+        self._event = APIGatewayProxyEventV2(dict(event))
+        self.tenant = tenant
+        try:
+            return self.resolve(event, context)
+        finally:
+            self._event = None
+            self.tenant = ""
+
+
+class Pool:
+    """Resolvers that are free; a new one is built where there is none."""
+
+    def __init__(self, build: Callable[[], Resolver]) -> None:
+        self._build = build
+        self._free: queue.LifoQueue[Resolver] = queue.LifoQueue()
+
+    def answer(self, event: Mapping[str, Any], context: Any, tenant: str) -> dict[str, Any]:
+        """Resolve one event with a resolver that nobody else uses meanwhile."""
+        try:
+            resolver = self._free.get_nowait()
+        except queue.Empty:
+            resolver = self._build()
+        try:
+            return resolver.answer(event, context, tenant)
+        finally:
+            self._free.put(resolver)
+
+
+def _invalid(error: RequestValidationError) -> Response[str]:
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"] if part != "body")
+    if first["type"] == "extra_forbidden":
+        detail, hint = f"unknown member {where}", "/openapi.json lists the members"
+    elif first["type"] == "json_invalid":
+        detail, hint = "the body is no JSON object", None
+    else:
+        detail, hint = f"{where or 'the body'}: {first.get('msg', first['type'])}", None
+    return problem(HTTPStatus.BAD_REQUEST, detail, kind="bad_input", hint=hint)
+
+
+def _unsupported(error: RequestUnsupportedContentType) -> Response[str]:
+    return problem(
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+        "this content type is not taken here",
+        kind="bad_input",
+        hint="application/json for questions, application/octet-stream for frames",
+    )
+
+
+def _no_text(error: UnicodeDecodeError) -> Response[str]:
+    return problem(HTTPStatus.BAD_REQUEST, "the body is no UTF-8", kind="bad_input")
+
+
+def _not_found(error: NotFoundError) -> Response[str]:
+    return problem(
+        HTTPStatus.NOT_FOUND,
+        "no such route",
+        kind="not_found",
+        hint="/openapi.json lists the routes",
+    )
+
+
+def _service_error(error: ServiceError) -> Response[str]:
+    return problem(error.status_code, str(error.msg), kind="error")
+
+
+def _internal(error: Exception) -> Response[str]:
+    logger.exception("a request failed")
+    return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error", kind="error")

@@ -1,0 +1,74 @@
+"""What every reading command shares: its restrictions, and what is said about the answer."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import tzinfo
+from typing import Any
+
+from ranklog.cli.console import Console
+from ranklog.cli.tables import shown_ranks
+from ranklog.cli.times import shown_time, zone_of
+from ranklog.model.answer import Completeness, Report
+
+FOUND, NOTHING, NOTHING_YET = 0, 1, 3
+
+_NAMES = ("run", "attempt", "rank", "host", "level", "iteration", "since", "until", "last")
+
+
+def restrictions(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The restrictions that were given, by the names the client has for them."""
+    given = {name: getattr(arguments, name) for name in _NAMES}
+    found = {name: value for name, value in given.items() if value is not None}
+    if arguments.tz is not None:
+        zone_of(arguments.tz)
+        found["tz"] = arguments.tz
+    return found
+
+
+def exit_code(found: bool, completeness: Completeness) -> int:
+    """0 found; 1 nothing, and that is certain; 3 nothing, but something may be missing."""
+    if found:
+        return FOUND
+    return NOTHING if completeness.state == "complete" else NOTHING_YET
+
+
+def say_scope(
+    console: Console, report: Report, arguments: argparse.Namespace, zone: tzinfo
+) -> None:
+    """Defaults that were chosen for the user, and warnings, on stderr."""
+    if report.defaulted and report.from_ns is not None:
+        since = shown_time(report.from_ns, zone)
+        console.note(f"the newest 24 hours that hold data, since {since}: --since looks further back")
+    run = getattr(arguments, "run", None)
+    if run and "@" not in run and len(report.run_ids) == 1:
+        console.note(f"run {report.run_ids[0]}")
+    for warning in report.warnings:
+        console.note(f"warning: {warning}")
+    for remark in report.notes:
+        console.note(remark)
+
+
+def say_completeness(console: Console, completeness: Completeness, zone: tzinfo) -> None:
+    """What is missing, where something is."""
+    if completeness.state == "complete":
+        return
+    parts = [f"not complete: {completeness.state}"]
+    if completeness.skipped_tasks:
+        reason = completeness.skipped_tasks[0].get("reason")
+        parts.append(f"{len(completeness.skipped_tasks)} parts could not be read ({reason})")
+    if completeness.gaps:
+        missing = sum(gap["last_seq"] - gap["first_seq"] + 1 for gap in completeness.gaps)
+        parts.append(f"{missing} lines of {_ranks(completeness.gaps)} have not arrived")
+    if completeness.behind:
+        parts.append(f"{_ranks(completeness.behind)} may still send lines")
+    if completeness.absent:
+        parts.append(f"nothing from rank {shown_ranks(completeness.absent)}")
+    if completeness.watermark_ns is not None:
+        parts.append(f"complete up to {shown_time(completeness.watermark_ns, zone)}")
+    console.note("; ".join(parts))
+
+
+def _ranks(items: list[dict[str, Any]]) -> str:
+    ranks = sorted({item["rank"] for item in items if item.get("rank") is not None})
+    return f"rank {shown_ranks(ranks)}" if ranks else f"{len(items)} streams"
