@@ -1,0 +1,20 @@
+"""The number that presets look for."""
+
+from __future__ import annotations
+
+NUM = r"(?:[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:inf|nan|NaN|Infinity))"
+
+
+def num(key: str) -> str:
+    """A group `key` that holds one number."""
+    return f"(?P<{key}>{NUM})"
+
+
+def floats(*keys: str) -> dict[str, str]:
+    """Types of keys that are all floats."""
+    return dict.fromkeys(keys, "float")
+
+
+def ints(*keys: str) -> dict[str, str]:
+    """Types of keys that are all integers."""
+    return dict.fromkeys(keys, "int")
