@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from ranklog.ingest.commit import Place, is_stale, put_index, put_markers, put_segment
 from ranklog.ingest.gather import fill_iteration, gather, merge_values
 from ranklog.ingest.hours import Part, distinct_rows, split_hours
-from ranklog.ingest.records import BadFrame, Received, Record, read_records
+from ranklog.ingest.records import BadFrame, Received, read_records
 from ranklog.layout import keys
 from ranklog.layout.build import KIND_LINE, Beside, RowFacts, build_notes, build_segment, find_facts
 from ranklog.layout.rows import MetadataValues, Rows
 from ranklog.model.index import FrameRef
+from ranklog.model.record import Record
 from ranklog.store.protocol import Store
 
 if TYPE_CHECKING:

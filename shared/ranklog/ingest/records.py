@@ -11,17 +11,9 @@ import numpy.typing as npt
 from ranklog.errors import BadInput, Corrupt, NewerVersion
 from ranklog.layout import keys
 from ranklog.model.frame import Frame
+from ranklog.model.record import Record
 from ranklog.store.protocol import Store
 from ranklog.stream.frames import decode_frame, header_hash, peek_header
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """What a stream hands over: a frame's bytes, when it arrived, its sequence number."""
-
-    data: bytes
-    arrival_ns: int
-    sequence: str
 
 
 @dataclass(frozen=True, slots=True)
