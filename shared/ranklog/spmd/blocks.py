@@ -15,6 +15,8 @@ from ranklog.model.answer import Line
 
 # A rank with fewer than this share of the iterations that its peer names is placed by time instead.
 OWN_CLOCK_SHARE = 0.5
+# Fewer iterations make no clock: a number in one error message must not place all others.
+CLOCK_ITERATIONS_MIN = 3
 
 Block = tuple[int, int, int]  # (number of the attempt, 0 | 1 has an iteration, iteration | 0)
 
@@ -42,7 +44,7 @@ def place(sides: Sequence[Sequence[Line]], *, origins: Sequence[int]) -> list[Pl
     clock = _clock(sides[best], attempts[best], origins[best])
     placed = []
     for at, side in enumerate(sides):
-        by_time = named[at] < OWN_CLOCK_SHARE * named[best]
+        by_time = named[best] >= CLOCK_ITERATIONS_MIN and named[at] < OWN_CLOCK_SHARE * named[best]
         placed.append(_place_side(side, attempts[at], origins[at], clock if by_time else {}))
     return placed
 
