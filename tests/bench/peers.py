@@ -1,0 +1,122 @@
+"""What ranklog is measured against: rg over the bare text, DuckDB over plain Parquet in arrival order.
+
+Both read what `Bench.build` wrote beside the store, from a warm page cache, in this process's machine.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import zstandard
+
+from ranklog.model.frame import NO_ITERATION, NO_LEVEL, Frame
+from tests.bench.corpus import text_lines
+
+RG = Path(sys.executable).with_name("rg")
+
+
+def plain_table(frame: Frame) -> pa.Table:
+    """What a careful user would write without ranklog: one row a line, the fields as columns."""
+    lengths = np.frombuffer(frame.text_length, "<u4")
+    offsets = np.zeros(frame.rows + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    text = pa.StringArray.from_buffers(frame.rows, pa.py_buffer(offsets), pa.py_buffer(frame.text))
+    sites = pa.array([None, *(site.site for site in frame.sites)], pa.string())
+    ranks = np.array(
+        [s.stream.rank if s.stream.rank is not None else -1 for s in frame.streams], np.int32
+    )
+    level, iteration = np.frombuffer(frame.level, "<i2"), np.frombuffer(frame.iteration, "<i8")
+    columns = {
+        "ts": pa.array(np.frombuffer(frame.ts, "<i8")),
+        "rank": pa.array(ranks[np.frombuffer(frame.stream, "<u2")]),
+        "level": pa.array(level, mask=level == NO_LEVEL),
+        "iteration": pa.array(iteration, mask=iteration == NO_ITERATION),
+        "call_site": sites.take(pa.array(np.frombuffer(frame.site, "<u4"))),
+        "text": text,
+    }
+    return pa.table(columns)
+
+
+class PlainFiles:
+    """Writes the bare text and the plain Parquet file while frames pass by."""
+
+    def __init__(self, folder: Path) -> None:
+        self.text_path = folder / "bare.log"
+        self.parquet_path = folder / "plain.parquet"
+
+    def write(self, frames: Iterable[Frame]) -> Iterator[Frame]:
+        """Yield every frame after it was written."""
+        writer: pq.ParquetWriter | None = None
+        pending: list[pa.Table] = []
+        with self.text_path.open("wb") as text:
+            for frame in frames:
+                text.write(text_lines(frame))
+                pending.append(plain_table(frame))
+                writer = writer or pq.ParquetWriter(
+                    self.parquet_path, pending[0].schema, compression="zstd", compression_level=3
+                )
+                if sum(len(table) for table in pending) >= 122_880:  # DuckDB's own row group size
+                    writer.write_table(pa.concat_tables(pending))
+                    pending = []
+                yield frame
+        if writer is not None:
+            if pending:
+                writer.write_table(pa.concat_tables(pending))
+            writer.close()
+
+    def zstd_bytes(self) -> int:
+        """Size of `zstd -3` of the bare text, as one stream."""
+        total = 0
+        with self.text_path.open("rb") as text:
+            for block in zstandard.ZstdCompressor(level=3).read_to_iter(text, read_size=1 << 20):
+                total += len(block)
+        return total
+
+
+class Rg:
+    """rg -a over the bare text, two threads, as a process: its start is part of its time."""
+
+    name = "rg"
+
+    def __init__(self, files: PlainFiles) -> None:
+        self._path = files.text_path
+
+    def run(self, arguments: tuple[str, ...]) -> int:
+        """Number of matching lines."""
+        command = [
+            str(RG),
+            "-a",
+            "-c",
+            "--no-config",
+            "--threads",
+            "2",
+            *arguments,
+            str(self._path),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode > 1:
+            raise RuntimeError(done.stderr)
+        return int(done.stdout or 0)
+
+
+class Duck:
+    """DuckDB over the plain Parquet file, one warm connection."""
+
+    name = "duckdb"
+
+    def __init__(self, files: PlainFiles) -> None:
+        self._connection = duckdb.connect(config={"threads": 2})
+        self._path = str(files.parquet_path)
+
+    def run(self, sql: str) -> Any:
+        """All rows of the statement, in which `plain` is the file."""
+        self._connection.execute(sql.replace("plain", f"read_parquet('{self._path}')", 1))
+        return self._connection.fetchall()
