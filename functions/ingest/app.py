@@ -1,0 +1,52 @@
+"""Write path on AWS: one batch of a Kinesis shard becomes segments and indexes.
+
+Trigger: the event source mapping of the frames stream, one shard's records in order.
+Reads: nothing but the batch.
+Writes: segments, hour markers and indexes of the tenants in the batch, and what can't be decoded to
+    their `quarantine/` (PUT, create-once).
+Retries: a batch that the store did not take whole is reported from its first record and comes
+    again: what is committed already is met and left as it is. A frame that can't be decoded is
+    quarantined and never fails a batch. Any other exception is raised, so that Lambda halves the
+    batch until the record that causes it is alone, and after its retries sends that record's
+    position to the queue of failures.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Any
+
+from aws_lambda_powertools import Logger
+
+from ranklog.errors import RanklogError
+from ranklog.ingest.batch import ingest_batch
+from ranklog.rules.ruleset import RuleSet
+from ranklog.serverless.settings import read_settings
+from ranklog.store import Store, open_store
+from ranklog.stream.kinesis import records_from_lambda_event, source_of_lambda_event
+
+logger = Logger(service="ingest")
+
+
+@cache
+def _resources() -> tuple[Store, RuleSet]:
+    return open_store(read_settings(os.environ).store_url), RuleSet.load()
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: Any) -> dict[str, list[dict[str, str]]]:
+    """A Kinesis event in, the response of ReportBatchItemFailures out."""
+    store, rules = _resources()
+    records = records_from_lambda_event(event)
+    source, first, last = source_of_lambda_event(event), records[0].sequence, records[-1].sequence
+    logger.append_keys(source=source, first=first, last=last, records=len(records))
+    try:
+        report = ingest_batch(
+            records, store=store, rules=rules, source=source, first=first, last=last
+        )
+    except RanklogError as error:
+        logger.exception("batch not stored", extra={"kind": error.kind})
+        return {"batchItemFailures": [{"itemIdentifier": first}]}
+    logger.info("batch stored", extra={"report": report.counts()})
+    return {"batchItemFailures": []}

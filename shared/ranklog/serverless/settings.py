@@ -1,0 +1,91 @@
+"""The environment of a function as values, checked at cold start and named in the error.
+
+    RANKLOG_STORE            s3://bucket[/prefix]                       every function
+    RANKLOG_SCAN_FUNCTION    name or ARN of the scan function           query, api
+    RANKLOG_STREAM           name of the Kinesis stream of frames       api
+    RANKLOG_API_KEYS         {"tenant": ["sha256 of a key, in hex"]}    api
+    RANKLOG_SCAN_CONCURRENCY tasks in flight at once, 1 to 64           query, api; default 64
+
+template.yaml sets them. A Lambda that can't work fails its first invocation with the variable's
+name, and not the thousandth with something else.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ranklog.errors import BadInput
+from ranklog.limits import SCATTER_CONCURRENCY_MAX
+
+STORE = "RANKLOG_STORE"
+SCAN_FUNCTION = "RANKLOG_SCAN_FUNCTION"
+STREAM = "RANKLOG_STREAM"
+API_KEYS = "RANKLOG_API_KEYS"
+SCAN_CONCURRENCY = "RANKLOG_SCAN_CONCURRENCY"
+
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSettings:
+    """What a function is told. A member it did not ask for may be empty."""
+
+    store_url: str
+    scan_function: str = ""
+    kinesis_stream: str = ""
+    api_keys: Mapping[str, tuple[str, ...]] | None = None  # tenant -> hashes
+    scan_concurrency: int = SCATTER_CONCURRENCY_MAX
+
+
+def read_settings(environment: Mapping[str, str], *needed: str) -> FunctionSettings:
+    """The settings; `needed` names the variables that this function can't do without.
+
+    Raises BadInput with the variable, what it holds and what it should (never a key or a hash).
+    """
+    for name in (STORE, *needed):
+        if not environment.get(name, "").strip():
+            raise BadInput(f"{name} is not set", hint="template.yaml sets it; redeploy the stack")
+    return FunctionSettings(
+        store_url=environment[STORE].strip(),
+        scan_function=environment.get(SCAN_FUNCTION, "").strip(),
+        kinesis_stream=environment.get(STREAM, "").strip(),
+        api_keys=_parse_keys(environment.get(API_KEYS, "").strip()),
+        scan_concurrency=_parse_concurrency(environment.get(SCAN_CONCURRENCY, "").strip()),
+    )
+
+
+def _parse_keys(text: str) -> dict[str, tuple[str, ...]] | None:
+    if not text:
+        return None
+    try:
+        found = json.loads(text)
+        keys = {str(tenant): tuple(hashes) for tenant, hashes in found.items()}
+    except (ValueError, AttributeError, TypeError) as error:
+        raise BadInput(f"{API_KEYS} is no JSON object of lists", hint=_KEYS_HINT) from error
+    for tenant, hashes in keys.items():
+        if not tenant or not hashes or isinstance(found[tenant], str):
+            raise BadInput(f"{API_KEYS} has no keys for the tenant {tenant!r}", hint=_KEYS_HINT)
+        if not all(isinstance(item, str) and _HASH.fullmatch(item) for item in hashes):
+            raise BadInput(
+                f"{API_KEYS} has something for the tenant {tenant!r} that is no SHA-256 in hex",
+                hint=_KEYS_HINT,
+            )
+    if not keys:
+        raise BadInput(f"{API_KEYS} is empty: nobody could call the API", hint=_KEYS_HINT)
+    return keys
+
+
+_KEYS_HINT = 'write {"tenant": ["<printf %s KEY | sha256sum>"]}'
+
+
+def _parse_concurrency(text: str) -> int:
+    if not text:
+        return SCATTER_CONCURRENCY_MAX
+    if not text.isdecimal() or not 1 <= int(text) <= SCATTER_CONCURRENCY_MAX:
+        raise BadInput(
+            f"{SCAN_CONCURRENCY} is {text!r}", hint=f"a number from 1 to {SCATTER_CONCURRENCY_MAX}"
+        )
+    return int(text)
