@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ PLACEHOLDER = "\x00"
 _TOKEN = re.compile(r"[A-Za-z0-9]+")
 
 
+@cache
 def template_pattern(literal: str) -> str:
     """RE2 expression that every template of a text with `literal` matches."""
     parts: list[str] = []
@@ -61,18 +63,19 @@ class Templates:
         self._asked: dict[str, npt.NDArray[np.bool_]] = {}
 
     def may_match(self, literals: Sequence[str], gate: str | None) -> npt.NDArray[np.bool_]:
-        """Per template, whether a text of it may hold all literals and fit the gate."""
-        may = np.ones(len(self.doubt), np.bool_)
-        for literal in literals:
-            may &= self._ask(template_pattern(literal))
+        """Per template, whether a text of it may hold all literals and fit the gate.
+
+        Doubtful templates are left out: their rows are for the caller to look at.
+        """
+        may = self._ask(template_pattern(literals[0])) if literals else ~self.doubt
+        for pattern in [*map(template_pattern, literals[1:]), *([gate] if gate else [])]:
             if not may.any():
-                return may
-        if gate is not None:
-            may &= self._ask(gate)
+                break
+            may = may & self._ask(pattern)
         return may
 
     def _ask(self, pattern: str) -> npt.NDArray[np.bool_]:
         if pattern not in self._asked:
             hit: Any = pc.match_substring_regex(self._array, pattern)
-            self._asked[pattern] = hit.to_numpy(zero_copy_only=False) | self.doubt
+            self._asked[pattern] = hit.to_numpy(zero_copy_only=False) & ~self.doubt
         return self._asked[pattern]

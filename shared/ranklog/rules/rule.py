@@ -97,6 +97,7 @@ class Rule:
     fallback: bool = False
     run: str = "*"
     channel: str = "*"
+    examples: tuple[str, ...] = ()  # lines that `ranklog rules check` tries it on
 
     @property
     def keys(self) -> tuple[str, ...]:

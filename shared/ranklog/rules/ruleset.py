@@ -41,8 +41,9 @@ class Extraction:
 class RuleSet:
     """Rules in order: custom ones first, so that they win over presets for a key."""
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
+    def __init__(self, rules: Iterable[Rule], *, custom: Iterable[str] = ()) -> None:
         self.rules = tuple(rules)
+        self.custom = frozenset(custom)
         names = [rule.name for rule in self.rules]
         for name in names:
             if names.count(name) > 1:
@@ -63,7 +64,7 @@ class RuleSet:
                 raise BadRule(f"no presets named {family!r}", hint=", ".join(PRESETS))
         named = {rule.name for rule in mine}
         ours = [rule for family in families for rule in PRESETS[family]]
-        return cls([*mine, *(rule for rule in ours if rule.name not in named)])
+        return cls([*mine, *(rule for rule in ours if rule.name not in named)], custom=named)
 
     def apply(
         self,
@@ -90,7 +91,10 @@ class RuleSet:
         result = Extraction()
         for rule in self.rules:
             try:
-                _run(rule, batch, collector, result)
+                rows = _run(rule, batch, collector, result)
+                # A user's rule adds to a line; it does not take the line from the fallbacks.
+                if not rule.fallback and rule.name not in self.custom:
+                    batch.read[rows] = True
             except (pa.ArrowException, ValueError, IndexError, OverflowError) as error:
                 result.failed[rule.name] = f"{type(error).__name__}: {error}"[:300]
         result.columns = collector.columns()
@@ -119,11 +123,10 @@ class _Batch:
 
     def candidates(self, rule: Rule) -> tuple[Rows, Any]:
         """Rows that the rule might match, ascending, and their texts."""
-        may = self.templates.may_match(rule.literals, rule.gate)
-        if not may.any():
-            return np.empty(0, np.uint32), None
+        sure = self.templates.may_match(rule.literals, rule.gate)
         extra = self._doubtful_rows(rule)
-        sure = may & ~self.templates.doubt
+        if not len(extra) and not sure.any():
+            return np.empty(0, np.uint32), None
         scope = self._scope(rule)
         key = (sure.tobytes(), b"" if scope is None else scope.tobytes(), rule.ansi)
         if not len(extra) and key in self._picked:
@@ -171,23 +174,21 @@ class _Batch:
         )
 
 
-def _run(rule: Rule, batch: _Batch, total: Collector, result: Extraction) -> None:
-    """One rule; what it collects is added only when all of it worked."""
+def _run(rule: Rule, batch: _Batch, total: Collector, result: Extraction) -> Rows:
+    """The rows that one rule matches; what it collects is added only when all of it worked."""
     collector = Collector()
     rows, texts = batch.candidates(rule)
     if rule.fallback and len(rows):
         left = ~batch.read[rows]
         rows, texts = rows[left], texts.filter(pa.array(left))
     if not len(rows):
-        return
+        return rows
     found = pc.extract_regex(texts, rule.pattern)
     hit = np.asarray(found.is_valid().to_numpy(zero_copy_only=False), np.bool_)
     if not hit.any():
-        return
+        return rows[:0]
     rows, found = rows[hit], found.filter(pa.array(hit))
     result.matched[rule.name] = len(rows)
-    if not rule.fallback:
-        batch.read[rows] = True
     for key in rule.keys:
         values = pc.struct_field(found, key)
         there = np.asarray(pc.not_equal(values, "").to_numpy(zero_copy_only=False), np.bool_)
@@ -200,3 +201,4 @@ def _run(rule: Rule, batch: _Batch, total: Collector, result: Extraction) -> Non
         if left_out:
             result.left_out[rule.name] = left_out
     total.extend(collector)
+    return rows
