@@ -48,5 +48,16 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, list[dict[str, str
     except RanklogError as error:
         logger.exception("batch not stored", extra={"kind": error.kind})
         return {"batchItemFailures": [{"itemIdentifier": first}]}
-    logger.info("batch stored", extra={"report": report.counts()})
+    logger.info(
+        "batch stored",
+        extra={
+            "lines": report.lines,
+            "text_bytes": report.text_bytes,
+            "repeated": report.repeated,
+            "committed": len(report.committed),
+            "already": len(report.already),
+            "quarantined": [[bad.sequence, bad.key] for bad in report.bad],
+            "rules_failed": sorted(report.rules_failed),
+        },
+    )
     return {"batchItemFailures": []}
