@@ -87,6 +87,12 @@ PAYLOAD_BYTES_MAX = 6 * 1000 * 1000
 OUTCOME_INLINE_BYTES_MAX = 5 * 1000 * 1000
 # Rows of an inner query of near(...); over it the query is refused with this number.
 NEAR_MATCHES_MAX = 100_000
+# Values of a series that spike(...) looks at; over it the query is refused.
+SPIKE_VALUES_MAX = 1_000_000
+# A value's running median and MAD are of this many values before it in its own series, and of at
+# least the minimum: fewer say nothing.
+SPIKE_WINDOW_VALUES = 64
+SPIKE_WINDOW_VALUES_MIN = 8
 # Neighbours on either side of a match.
 CONTEXT_LINES_MAX = 1_000
 # Tasks in flight at once from one query root.

@@ -1,1 +1,1 @@
-"""How complete an answer is, and how it is shown."""
+"""What an answer says about itself, and how it is written down. Pure values; never claims complete when a line is missing."""

@@ -1,1 +1,1 @@
-"""Order, deduplicate, aggregate and cut what tasks returned. Pure."""
+"""Fold outcomes into one: order, deduplicate, cut, count. Tasks merge in any order."""

@@ -1,0 +1,243 @@
+"""How complete an answer is, from the stream tables of the indexes that were read.
+
+The reader loads every index of the hours it touches and every late one, so that what a stream has in
+these hours is known. A hole in its sequence numbers is a gap when the missing lines must lie there:
+
+- the whole run was read: every hole below the highest seq, fence or end that is known;
+- some hours were read: what a fence says of one of them and nobody has; and, for producers and
+  agents, whose time never runs back within a stream, a hole whose neighbours lie in hours that were
+  read with every hour between them.
+
+What is not proven is *behind*, not complete. Streams of kind `arrival` have no sequence: no gaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ranklog.limits import HOUR_NS
+from ranklog.model.answer import Completeness
+from ranklog.model.frame import StreamEnd
+from ranklog.model.index import StreamEntry
+from ranklog.model.stream import DENSE, Stream
+from ranklog.plan.overlap import difference, union
+
+STATES = ("complete", "behind", "gaps", "partial")
+CERTIFICATES = ("none", "import", "agent", "producer")  # weakest first
+_MONOTONE = ("producer", "agent")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What was read. `hours` None: all of the runs in scope. `to_ns` None: up to now."""
+
+    hours: frozenset[int] | None
+    to_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Part:
+    """A seq range that was seen. Lines before it are not later than `before`, lines after it not
+    earlier than `after` (where time does not run back)."""
+
+    first: int
+    end: int
+    before: int
+    after: int
+    low: int  # hull of the entry's times
+    high: int
+
+
+@dataclass(slots=True)
+class _StreamState:
+    """One stream over all indexes that were read."""
+
+    stream: Stream
+    stream_id: str
+    parts: list[_Part] = field(default_factory=list)
+    fences: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    drops: dict[str, int] = field(default_factory=dict)
+    end: StreamEnd | None = None
+    lines: int = 0
+
+    def add(self, entry: StreamEntry) -> None:
+        if entry.ranges and entry.min_ts is not None and entry.max_ts is not None:
+            low, high, last = entry.min_ts, entry.max_ts, len(entry.ranges) - 1
+            self.parts += [
+                _Part(first, end, high if i else low, low if i < last else high, low, high)
+                for i, (first, end) in enumerate(entry.ranges)
+            ]
+        for fence in entry.fences:
+            # what an older heartbeat said of the hour is part of what a newer one says
+            self.fences.setdefault(fence.hour, []).extend(fence.ranges)
+        for drop in entry.drops:
+            self.drops[drop.reason] = self.drops.get(drop.reason, 0) + drop.lines
+        if entry.end is not None and (self.end is None or entry.end.end_seq > self.end.end_seq):
+            self.end = entry.end
+
+    @property
+    def seen(self) -> list[tuple[int, int]]:
+        return union([(part.first, part.end) for part in self.parts])
+
+    @property
+    def reached(self) -> int:
+        """First seq that nobody has seen."""
+        return max((part.end for part in self.parts), default=0)
+
+    @property
+    def last_ts(self) -> int | None:
+        return max((part.high for part in self.parts), default=None)
+
+
+def stream_states(entries: Iterable[StreamEntry]) -> dict[str, _StreamState]:
+    """Entries of many segments folded by stream."""
+    states: dict[str, _StreamState] = {}
+    for entry in entries:
+        state = states.get(entry.stream_id)
+        if state is None:
+            state = states[entry.stream_id] = _StreamState(entry.stream, entry.stream_id)
+        state.add(entry)
+    return states
+
+
+def judge(
+    entries: Iterable[StreamEntry],
+    window: Window,
+    skipped: Sequence[dict[str, Any]] = (),
+) -> Completeness:
+    """Completeness of what was read; `skipped`: {"segment", "reason"} of what could not be."""
+    states = stream_states(entries)
+    result = Completeness(streams=len(states), skipped_tasks=list(skipped))
+    result.certified = _weakest(state.stream.certified for state in states.values())
+    marks: list[int] = []
+    for state in sorted(states.values(), key=_place):
+        gaps, doubt = _gaps(state, window)
+        result.gaps += [_named(state, first_seq=a, last_seq=b - 1) for a, b in gaps]
+        if doubt or not _proven(state, window):
+            result.behind.append(_named(state, seq=state.reached, ts_ns=state.last_ts))
+        result.dropped += [
+            _named(state, lines=lines, reason=why) for why, lines in sorted(state.drops.items())
+        ]
+        mark = _watermark(state, window, gaps)
+        if mark is not None:
+            marks.append(mark)
+    result.absent = absent_ranks(states.values()) if window.hours is None else []
+    result.watermark_ns = min(marks, default=None)
+    result.state = _worst(result)
+    return result
+
+
+def _worst(result: Completeness) -> str:
+    if result.skipped_tasks:
+        return "partial"
+    if result.gaps:
+        return "gaps"
+    return "behind" if result.behind or result.absent else "complete"
+
+
+def _weakest(certificates: Iterable[str]) -> str:
+    return min(certificates, key=CERTIFICATES.index, default="none")
+
+
+def _place(state: _StreamState) -> tuple[str, str, int, int, str]:
+    stream = state.stream
+    rank = -1 if stream.rank is None else stream.rank
+    return (stream.run, stream.launch, stream.attempt, rank, state.stream_id)
+
+
+def _named(state: _StreamState, **members: Any) -> dict[str, Any]:
+    return {"stream": state.stream_id, "rank": state.stream.rank, **members}
+
+
+def _gaps(state: _StreamState, window: Window) -> tuple[list[tuple[int, int]], bool]:
+    """Missing seq ranges that must lie in what was read; whether more might."""
+    if state.stream.kind != DENSE:
+        return [], False
+    if window.hours is None:
+        end = max(state.reached, state.end.end_seq if state.end else 0, _fenced(state))
+        return difference([(0, end)], state.seen), False
+    expected = [r for hour, ranges in state.fences.items() if hour in window.hours for r in ranges]
+    doubt = False
+    if state.stream.certified in _MONOTONE:
+        holes, doubt = _holes(state, window.hours)
+        expected += holes
+    return difference(union(expected), state.seen), doubt
+
+
+def _fenced(state: _StreamState) -> int:
+    return max((end for ranges in state.fences.values() for _, end in ranges), default=0)
+
+
+def _holes(state: _StreamState, hours: frozenset[int]) -> tuple[list[tuple[int, int]], bool]:
+    """Holes whose neighbours' times bound them to hours that were read; whether another one may
+    reach into them. What a fence says of an hour that was not read is a neighbour, too."""
+    outside = [
+        _Part(first, end, hour * HOUR_NS - 1, (hour + 1) * HOUR_NS, 0, 0)
+        for hour, ranges in state.fences.items()
+        if hour not in hours
+        for first, end in ranges
+    ]
+    parts = sorted([*state.parts, *outside])
+    if not parts:
+        return [], False
+    holes: list[tuple[int, int]] = []
+    reached, at, doubt = parts[0].first, 0, parts[0].first > 0 and _leads(state, parts[0], hours)
+    for part in parts:
+        if part.first > reached:
+            touched = range(at // HOUR_NS, max(at, part.before) // HOUR_NS + 1)
+            if hours.issuperset(touched):
+                holes.append((reached, part.first))
+            else:
+                doubt = doubt or any(hour in hours and hour not in state.fences for hour in touched)
+        if part.end >= reached:
+            reached, at = part.end, max(at, part.after)
+    return holes, doubt
+
+
+def _leads(state: _StreamState, first: _Part, hours: frozenset[int]) -> bool:
+    """Whether lines before the first that was seen may lie in hours that were read."""
+    latest = first.before // HOUR_NS
+    return any(hour <= latest and hour not in state.fences for hour in hours)
+
+
+def _proven(state: _StreamState, window: Window) -> bool:
+    """Whether nothing can be missing after the last line that was seen, up to the window's end."""
+    if state.end is not None and state.end.end_seq <= max(state.reached, _fenced(state)):
+        return True
+    if state.end is not None and window.hours is None:
+        return True  # what is missing below the end is a gap, and listed
+    if window.to_ns is None:
+        return False
+    last_hour = (window.to_ns - 1) // HOUR_NS
+    if any(hour >= last_hour for hour in state.fences):
+        return True
+    last = state.last_ts
+    return last is not None and last >= window.to_ns and state.stream.certified in _MONOTONE
+
+
+def _watermark(
+    state: _StreamState, window: Window, gaps: Sequence[tuple[int, int]]
+) -> int | None:
+    """Everything of the stream before this time is stored; None: it sets no bound."""
+    if not gaps and _proven(state, window):
+        return window.to_ns if window.to_ns is not None else state.last_ts
+    before = gaps[0][0] if gaps else state.reached
+    return max((part.high for part in state.parts if part.end <= before), default=0)
+
+
+def absent_ranks(states: Iterable[_StreamState]) -> list[int]:
+    """Ranks of an attempt's world of which no stream has a line or a name."""
+    worlds: dict[tuple[str, str, int], int] = {}
+    seen: dict[tuple[str, str, int], set[int]] = {}
+    for state in states:
+        stream = state.stream
+        key = (stream.run, stream.launch, stream.attempt)
+        worlds[key] = max(worlds.get(key, 0), stream.world_size or 0)
+        if stream.rank is not None:
+            seen.setdefault(key, set()).add(stream.rank)
+    missing: set[int] = set()
+    for key, size in worlds.items():
+        missing |= set(range(size)) - seen.get(key, set())
+    return sorted(missing)

@@ -1,0 +1,163 @@
+"""An answer in hand: lines with their completeness and cost, and ways to other libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ranklog.answer.render import (
+    answer_json,
+    completeness_json,
+    count_json,
+    line_json,
+    report_json,
+)
+from ranklog.errors import BadInput
+from ranklog.model.answer import Completeness, Line, Report
+
+
+@dataclass(slots=True)
+class Answer:
+    """`lines` in order; those with `match` False stand beside a match (its group, its context).
+
+    `next` resumes behind the last match; `truncated`: a limit cut the answer. `explain`: the plan,
+    where it was asked for instead of lines.
+    """
+
+    lines: list[Line] = field(default_factory=list)
+    completeness: Completeness = field(default_factory=Completeness)
+    report: Report = field(default_factory=Report)
+    next: str | None = None
+    truncated: bool = False
+    fields: tuple[str, ...] = ()
+    explain: dict[str, Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __iter__(self) -> Iterator[Line]:
+        return iter(self.lines)
+
+    @property
+    def matches(self) -> list[Line]:
+        """The lines that match, without their neighbours."""
+        return [line for line in self.lines if line.match]
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer of `POST /v1/search`."""
+        shown = answer_json(
+            self.lines,
+            next_cursor=self.next,
+            truncated=self.truncated,
+            completeness=self.completeness,
+            report=self.report,
+            fields=self.fields,
+        )
+        return shown if self.explain is None else shown | {"explain": self.explain}
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table, one row per line; metadata is a JSON column beside typed columns."""
+        from ranklog.client.tables import lines_table
+
+        return lines_table(self.lines)
+
+    def to_pandas(self) -> Any:
+        """A pandas frame. pandas is the caller's."""
+        _need("pandas")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """A polars frame. polars is the caller's."""
+        return _need("polars").from_arrow(self.to_arrow())
+
+
+@dataclass(slots=True)
+class CountAnswer:
+    """`rows`: (values of `fields`, count), in order of the values; without fields one row."""
+
+    fields: tuple[str, ...]
+    rows: list[tuple[tuple[Any, ...], int]]
+    completeness: Completeness = field(default_factory=Completeness)
+    report: Report = field(default_factory=Report)
+    explain: dict[str, Any] | None = None
+
+    @property
+    def count(self) -> int:
+        """All matching lines."""
+        return sum(count for _, count in self.rows)
+
+    def groups(self) -> list[dict[str, Any]]:
+        """One object per group, `{"count": N}` without fields."""
+        return [count_json(self.fields, key, count) for key, count in self.rows]
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer of `POST /v1/count`."""
+        shown: dict[str, Any] = {"count": self.count} if not self.fields else {}
+        if self.fields:
+            shown["groups"] = self.groups()
+            shown["count"] = self.count
+        shown["completeness"] = completeness_json(self.completeness)
+        shown["report"] = report_json(self.report)
+        return shown if self.explain is None else shown | {"explain": self.explain}
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table, one row per group."""
+        from ranklog.client.tables import objects_table
+
+        return objects_table(self.groups())
+
+    def to_pandas(self) -> Any:
+        """A pandas frame. pandas is the caller's."""
+        _need("pandas")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """A polars frame. polars is the caller's."""
+        return _need("polars").from_arrow(self.to_arrow())
+
+
+@dataclass(slots=True)
+class Listing:
+    """Rows of JSON objects (runs, streams, call sites, hunks) with completeness and cost."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    completeness: Completeness = field(default_factory=Completeness)
+    report: Report = field(default_factory=Report)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.rows)
+
+    def __getitem__(self, at: int) -> dict[str, Any]:
+        return self.rows[at]
+
+    def to_json(self, name: str) -> dict[str, Any]:
+        """`{name: rows, completeness, report}`."""
+        return {
+            name: self.rows,
+            "completeness": completeness_json(self.completeness),
+            "report": report_json(self.report),
+        }
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table, one row per object."""
+        from ranklog.client.tables import objects_table
+
+        return objects_table(self.rows)
+
+
+def lines_to_json(lines: Sequence[Line]) -> list[dict[str, Any]]:
+    """Each line as the interfaces show it."""
+    return [line_json(line) for line in lines]
+
+
+def _need(name: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise BadInput(f"{name} is not installed", hint=f"pip install {name}") from error

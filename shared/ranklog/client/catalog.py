@@ -1,0 +1,275 @@
+"""Which launches a run's name means, and which indexes a query must read. LISTs only."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from ranklog import limits
+from ranklog.client.indexes import IndexCache
+from ranklog.errors import Corrupt, NotFound
+from ranklog.layout import keys
+from ranklog.limits import HOUR_NS
+from ranklog.model.index import StreamEntry
+from ranklog.model.query import RunSelector
+from ranklog.store.protocol import Store
+
+# More hours than this of one day are listed with the day.
+_HOURS_LISTED_SINGLY_MAX = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One launch of a run, and the hours that hold its lines."""
+
+    run: str
+    launch: str
+    hours: frozenset[int]
+    late_days: tuple[str, ...] = ()
+
+    @property
+    def run_id(self) -> str:
+        return f"{self.run}@{self.launch}"
+
+
+@dataclass(slots=True)
+class Listing:
+    """Index keys of whole hours (and all late ones that may matter), and the bounds they serve.
+
+    `hours` None: everything of the launches. `keys` stand in order.
+    """
+
+    keys: list[str] = field(default_factory=list)
+    hours: frozenset[int] | None = None
+    from_ns: int | None = None
+    to_ns: int | None = None
+    defaulted: bool = False
+
+
+class Catalog:
+    """Names and hours of one tenant."""
+
+    def __init__(self, store: Store, tenant: str, indexes: IndexCache) -> None:
+        self._store = store
+        self._tenant = tenant
+        self._indexes = indexes
+
+    # --- launches -------------------------------------------------------------------------------
+    def run_names(self) -> list[str]:
+        """Every run of the tenant."""
+        folders = self._store.list_folders(keys.runs_prefix(self._tenant))
+        return [keys.decode_name(folder.rstrip("/").rpartition("/")[2]) for folder in folders]
+
+    def launches(self, run: str) -> list[Launch]:
+        """Launches of a run, oldest first. Raises NotFound."""
+        folders = list(self._store.list_folders(keys.run_prefix(self._tenant, run)))
+        if not folders:
+            raise NotFound(f"no run named {run}", hint=self._similar(run))
+        found = [self._launch(*keys.parse_launch_prefix(folder)) for folder in folders]
+        return self._by_start(found)
+
+    def _launch(self, run: str, launch: str) -> Launch:
+        prefix = keys.hours_prefix(self._tenant, run, launch)
+        marks = [keys.parse_hour_marker(item.key) for item in self._store.list(prefix)]
+        hours = frozenset(mark for mark in marks if isinstance(mark, int))
+        days = [mark.partition("-")[2] for mark in marks if isinstance(mark, str)]
+        return Launch(run, launch, hours, tuple(sorted(days)))
+
+    def _by_start(self, launches: list[Launch]) -> list[Launch]:
+        if len(launches) < 2:
+            return launches
+        starts = {item.launch: self._start(item) for item in launches}
+        return sorted(launches, key=lambda item: (starts[item.launch], item.launch))
+
+    def _start(self, launch: Launch) -> int:
+        """Time of the launch's first line."""
+        prefixes = [keys.index_late_prefix(self._tenant, day) for day in launch.late_days]
+        if launch.hours:
+            prefixes.append(keys.index_hour_prefix(self._tenant, min(launch.hours)))
+        found = self._indexes.load(self._list(prefixes)).indexes
+        times = [
+            entry.min_ts
+            for index in found
+            for entry in index.head.streams
+            if entry.min_ts is not None and entry.stream.run_id == launch.run_id
+        ]
+        return min(times, default=min(launch.hours, default=0) * HOUR_NS)
+
+    def select(self, selector: RunSelector) -> list[Launch]:
+        """The launches a selector means. Raises NotFound."""
+        launches = self.launches(selector.name)
+        if selector.launch == "*":
+            return launches
+        if selector.launch is not None:
+            chosen = [item for item in launches if item.launch == selector.launch]
+            if not chosen:
+                names = ", ".join(item.launch for item in launches[-5:])
+                raise NotFound(
+                    f"run {selector.name} has no launch {selector.launch}", hint=f"it has {names}"
+                )
+            return chosen
+        if selector.ok:
+            chosen = [item for item in reversed(launches) if self._ended_well(item)]
+            if not chosen:
+                raise NotFound(f"no launch of {selector.name} ended well")
+            return chosen[:1]
+        if selector.back >= len(launches):
+            raise NotFound(
+                f"run {selector.name} has {len(launches)} launches, none is {selector.back} before"
+            )
+        return [launches[-1 - selector.back]]
+
+    def _ended_well(self, launch: Launch) -> bool:
+        codes = [
+            entry.end.exit_code
+            for entry in self.entries(launch)
+            if entry.end is not None and entry.end.exit_code is not None
+        ]
+        return bool(codes) and not any(codes)
+
+    def entries(self, launch: Launch) -> list[StreamEntry]:
+        """Every stream entry of a launch, of all its indexes."""
+        loaded = self._indexes.load(self.list_launches([launch]).keys)
+        return [
+            entry
+            for index in loaded.indexes
+            for entry in index.head.streams
+            if entry.stream.run_id == launch.run_id
+        ]
+
+    def _similar(self, run: str) -> str:
+        names = self.run_names()
+        close = difflib.get_close_matches(run, names, n=3) or names[:3]
+        if not close:
+            return "this tenant has no runs"
+        return "did you mean " + " or ".join(close) + "?"
+
+    # --- indexes --------------------------------------------------------------------------------
+    def list_launches(
+        self, launches: Sequence[Launch], from_ns: int | None = None, to_ns: int | None = None
+    ) -> Listing:
+        """Indexes of launches, of all their hours or of those that touch [from_ns, to_ns)."""
+        hours = frozenset(
+            hour for item in launches for hour in item.hours if _touches(hour, from_ns, to_ns)
+        )
+        days = {day for item in launches for day in item.late_days}
+        prefixes = [*self._hour_prefixes(hours), *self._late_prefixes(days)]
+        bounded = from_ns is not None or to_ns is not None
+        wanted = self._list(prefixes)
+        kept = [key for key in wanted if _in_hours(key, hours) and _late_touches(key, from_ns, to_ns)]
+        return Listing(sorted(kept), hours if bounded else None, from_ns, to_ns)
+
+    def list_time(self, from_ns: int | None, to_ns: int | None) -> Listing:
+        """Indexes of all runs in the hours that touch [from_ns, to_ns)."""
+        days = self._days(from_ns, to_ns)
+        if from_ns is not None and to_ns is not None:
+            hours = frozenset(keys.hours_between(from_ns, to_ns))
+            prefixes = [p for p in self._hour_prefixes(hours) if _day_of(p) in days]
+        else:
+            prefixes = [f"{keys.index_prefix(self._tenant)}{day}/" for day in sorted(days)]
+        found = self._list([*prefixes, keys.index_late_prefix(self._tenant)])
+        kept = [
+            key
+            for key in found
+            if _hour_touches(key, from_ns, to_ns) and _late_touches(key, from_ns, to_ns)
+        ]
+        read = {hour for key in kept if (hour := keys.hour_of_index_prefix(key)) is not None}
+        if from_ns is not None and to_ns is not None:
+            read |= set(keys.hours_between(from_ns, to_ns))
+        return Listing(sorted(kept), frozenset(read), from_ns, to_ns)
+
+    def list_newest(self, hours: int = limits.DEFAULT_WINDOW_HOURS) -> Listing:
+        """Indexes of the last `hours` that end with the newest line of all runs."""
+        newest = self.newest_ns()
+        if newest is None:
+            return Listing(defaulted=True, hours=frozenset())
+        listing = self.list_time(max(0, newest + 1 - hours * HOUR_NS), newest + 1)
+        listing.defaulted = True
+        return listing
+
+    def newest_ns(self) -> int | None:
+        """Time of the newest line of the tenant, None where there is none. Names say it."""
+        newest: list[int] = []
+        for day in sorted(self._days(None, None), reverse=True):
+            found = self._list([f"{keys.index_prefix(self._tenant)}{day}/"])
+            if found:
+                newest.append(max(keys.parse_index_key(key).max_ts for key in found))
+                break
+        late = self._list([keys.index_late_prefix(self._tenant)])
+        newest += [keys.parse_index_key(key).max_ts for key in late]
+        return max(newest, default=None)
+
+    def _days(self, from_ns: int | None, to_ns: int | None) -> set[str]:
+        """Days that hold data and touch the bounds."""
+        folders = self._store.list_folders(keys.index_prefix(self._tenant))
+        days = {folder.rstrip("/").rpartition("/")[2] for folder in folders} - {keys.LATE}
+        low = keys.day_text(from_ns) if from_ns is not None and from_ns > 0 else ""
+        high = keys.day_text(to_ns - 1) if to_ns is not None and to_ns > 0 else "~"
+        return {day for day in days if low <= day <= high}
+
+    def _hour_prefixes(self, hours: Iterable[int]) -> list[str]:
+        """One LIST per hour, or per day where it has many."""
+        by_day: dict[str, list[str]] = {}
+        for hour in sorted(hours):
+            prefix = keys.index_hour_prefix(self._tenant, hour)
+            by_day.setdefault(prefix[:-3], []).append(prefix)
+        return [
+            prefix
+            for day, singles in by_day.items()
+            for prefix in (singles if len(singles) <= _HOURS_LISTED_SINGLY_MAX else [day])
+        ]
+
+    def _late_prefixes(self, days: Iterable[str]) -> list[str]:
+        return [keys.index_late_prefix(self._tenant, day) for day in sorted(days)]
+
+    def _list(self, prefixes: Sequence[str]) -> list[str]:
+        """Keys of line indexes below any of the prefixes."""
+        width = min(limits.INDEX_GETS_IN_FLIGHT_MAX, len(prefixes))
+        if width <= 1:
+            pages = [self._keys(prefix) for prefix in prefixes]
+        else:
+            with ThreadPoolExecutor(width, thread_name_prefix="ranklog-list") as pool:
+                pages = list(pool.map(self._keys, prefixes))
+        return [key for page in pages for key in page]
+
+    def _keys(self, prefix: str) -> list[str]:
+        found = []
+        for item in self._store.list(prefix):
+            try:
+                name = keys.parse_index_key(item.key)
+            except Corrupt:
+                continue  # not ours: something else lies in the folder
+            if name.kind == "line":
+                found.append(item.key)
+        return found
+
+
+def _touches(hour: int, from_ns: int | None, to_ns: int | None) -> bool:
+    return (from_ns is None or (hour + 1) * HOUR_NS > from_ns) and (
+        to_ns is None or hour * HOUR_NS < to_ns
+    )
+
+
+def _in_hours(key: str, hours: frozenset[int]) -> bool:
+    hour = keys.hour_of_index_prefix(key)
+    return hour is None or hour in hours
+
+
+def _hour_touches(key: str, from_ns: int | None, to_ns: int | None) -> bool:
+    hour = keys.hour_of_index_prefix(key)
+    return hour is None or _touches(hour, from_ns, to_ns)
+
+
+def _late_touches(key: str, from_ns: int | None, to_ns: int | None) -> bool:
+    """Late indexes by the whole hours of the bounds, so that completeness sees whole hours."""
+    if keys.hour_of_index_prefix(key) is not None:
+        return True
+    low = None if from_ns is None else from_ns // HOUR_NS * HOUR_NS
+    high = None if to_ns is None else -(-to_ns // HOUR_NS) * HOUR_NS
+    return keys.parse_index_key(key).overlaps(low, high)
+
+
+def _day_of(prefix: str) -> str:
+    return prefix.split("/index/", 1)[1].split("/")[0]

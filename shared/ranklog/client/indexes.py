@@ -1,0 +1,93 @@
+"""Load indexes: many GETs at once, kept in memory by key, damage reported and not raised.
+
+An index never changes under its key, so a cached one is as good as a read one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from ranklog import limits
+from ranklog.errors import Corrupt, NewerVersion, NotFound, RanklogError
+from ranklog.layout.index import SegmentIndex
+from ranklog.store.protocol import Store
+
+
+@dataclass(slots=True)
+class Loaded:
+    """Indexes in the order of their keys, and the keys that could not be read with the reason."""
+
+    indexes: list[SegmentIndex] = field(default_factory=list)
+    failed: list[dict[str, str]] = field(default_factory=list)
+    bytes_read: int = 0
+
+
+class IndexCache:
+    """Indexes of one store, least recently used dropped first. Safe to use from many threads."""
+
+    def __init__(self, store: Store, bytes_max: int = limits.INDEX_CACHE_BYTES_MAX) -> None:
+        self._store = store
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._kept: OrderedDict[str, SegmentIndex] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def load(self, keys: Iterable[str]) -> Loaded:
+        """Every index of `keys` that is still there; one that was replaced meanwhile is left out."""
+        loaded = Loaded()
+        wanted = sorted(set(keys))
+        missing = [key for key in wanted if self._cached(key) is None]
+        width = min(limits.INDEX_GETS_IN_FLIGHT_MAX, len(missing))
+        if width <= 1:
+            fetched = [self._fetch(key) for key in missing]
+        else:
+            with ThreadPoolExecutor(width, thread_name_prefix="ranklog-index") as pool:
+                fetched = list(pool.map(self._fetch, missing))
+        found = dict(zip(missing, fetched, strict=True))
+        for key in wanted:
+            item = found[key] if key in found else self._cached(key)
+            if isinstance(item, SegmentIndex):
+                loaded.indexes.append(item)
+                loaded.bytes_read += len(item.data) if key in found else 0
+            elif item is not None:
+                loaded.failed.append({"segment": key, "reason": item})
+        _drop_replaced(loaded)
+        return loaded
+
+    def _cached(self, key: str) -> SegmentIndex | None:
+        with self._lock:
+            index = self._kept.get(key)
+            if index is not None:
+                self._kept.move_to_end(key)
+            return index
+
+    def _fetch(self, key: str) -> SegmentIndex | str | None:
+        """The index, the reason why it can't be read, or None where it is gone."""
+        try:
+            index = SegmentIndex.open(self._store.get(key), key)
+            _ = index.head, index.templates
+        except NotFound:
+            return None
+        except (Corrupt, NewerVersion) as error:
+            return error.message
+        except RanklogError as error:
+            return f"index not read: {error.message}"
+        with self._lock:
+            self._kept[key] = index
+            self._bytes += len(index.data)
+            while self._bytes > self._bytes_max and len(self._kept) > 1:
+                _, old = self._kept.popitem(last=False)
+                self._bytes -= len(old.data)
+        return index
+
+
+def _drop_replaced(loaded: Loaded) -> None:
+    """A reader that sees both a compacted index and what it replaces ignores the replaced."""
+    replaced = {key for index in loaded.indexes for key in index.head.replaces}
+    if replaced:
+        loaded.indexes = [index for index in loaded.indexes if index.key not in replaced]
+        loaded.failed = [item for item in loaded.failed if item["segment"] not in replaced]

@@ -1,0 +1,66 @@
+"""What one query needs around it: the store, the tenant, cached indexes, where tasks run, RE2."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ranklog import limits
+from ranklog.client.catalog import Catalog
+from ranklog.client.indexes import IndexCache
+from ranklog.layout import keys
+from ranklog.plan.build import Prune
+from ranklog.plan.prune import prune
+from ranklog.plan.tasks import Outcome, Task
+from ranklog.plan.values import Regexes
+from ranklog.scan.engine import shared_engine
+from ranklog.scan.scatter import InProcess, Invoker, scatter
+from ranklog.store.protocol import Store
+
+
+@dataclass(slots=True)
+class Reader:
+    """One tenant of one store. `concurrency`: tasks in flight; `deadline_s`: one task's time."""
+
+    store: Store
+    tenant: str
+    invoker: Invoker
+    regexes: Regexes
+    prune: Prune
+    indexes: IndexCache
+    catalog: Catalog = field(init=False)
+    concurrency: int = 2
+    deadline_s: float = limits.TASK_SECONDS_MAX
+    now_ns: Callable[[], int] = time.time_ns
+
+    def __post_init__(self) -> None:
+        self.catalog = Catalog(self.store, self.tenant, self.indexes)
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
+        """Outcomes in the order of the tasks."""
+        return scatter(
+            tasks,
+            self.invoker,
+            self.store,
+            concurrency=self.concurrency,
+            spill_key=lambda name: keys.tmp_key(self.tenant, name),
+        )
+
+
+def local_reader(
+    store: Store, tenant: str, *, invoker: Invoker | None = None, concurrency: int | None = None
+) -> Reader:
+    """A reader whose tasks run in this process, unless an invoker says otherwise."""
+    keys.tenant_prefix(tenant)  # a name that can't be one is refused before anything is read
+    engine = shared_engine()
+    return Reader(
+        store=store,
+        tenant=tenant,
+        invoker=invoker or InProcess(store, engine),
+        regexes=engine.matches,
+        prune=prune,
+        indexes=IndexCache(store),
+        concurrency=concurrency or min(16, 2 * (os.cpu_count() or 1)),
+    )

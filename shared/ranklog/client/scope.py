@@ -1,0 +1,139 @@
+"""What a query covers: launches, bounds, and the indexes of the hours between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from ranklog.answer.completeness import Window
+from ranklog.client.catalog import Launch, Listing
+from ranklog.client.cursor import Cursor
+from ranklog.client.reader import Reader
+from ranklog.layout.index import SegmentIndex
+from ranklog.model import query as q
+from ranklog.model.answer import Report
+from ranklog.model.index import StreamEntry
+from ranklog.plan.overlap import skipped_ranges
+
+
+@dataclass(slots=True)
+class Scope:
+    """`indexes[number]` has rows in scope or not: pruning decides. `failed` could not be read.
+
+    `launches` None: all runs. `skips` are the rows of a segment that another one answers.
+    """
+
+    launches: list[Launch] | None
+    listing: Listing
+    indexes: dict[int, SegmentIndex] = field(default_factory=dict)
+    failed: list[dict[str, str]] = field(default_factory=list)
+    skips: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
+    index_bytes: int = 0
+
+    @property
+    def run_ids(self) -> list[str]:
+        return [launch.run_id for launch in self.launches or ()]
+
+    def holds(self, entry: StreamEntry) -> bool:
+        """Whether a stream belongs to the launches in scope."""
+        return self.launches is None or entry.stream.run_id in self.run_ids
+
+    def entries(self) -> Iterable[StreamEntry]:
+        """Stream entries in scope, of every index that was read."""
+        wanted = None if self.launches is None else set(self.run_ids)
+        for index in self.indexes.values():
+            for entry in index.head.streams:
+                if wanted is None or entry.stream.run_id in wanted:
+                    yield entry
+
+    def restriction(self) -> list[q.Expr]:
+        """Terms that keep a query inside the scope."""
+        terms: list[q.Expr] = []
+        if self.launches is not None:
+            names = tuple(q.Exact(run_id) for run_id in self.run_ids)
+            terms.append(q.Field("run_id", ":", names) if names else q.Not(q.Everything()))
+        if self.listing.from_ns is not None or self.listing.to_ns is not None:
+            span = q.Range(self.listing.from_ns, self.listing.to_ns)
+            terms.append(q.Field("time", ":", (span,)))
+        return terms
+
+    def window(self) -> Window:
+        """What was read, for completeness."""
+        return Window(self.listing.hours, self.listing.to_ns)
+
+
+def open_scope(reader: Reader, query: q.Query, cursor: Cursor | None, report: Report) -> Scope:
+    """Resolve run and bounds, list, load. A page behind a cursor keeps the first page's scope."""
+    launches = _launches(reader, query, cursor)
+    from_ns, to_ns = query.since_ns, query.until_ns
+    if cursor is not None:
+        from_ns, to_ns = cursor.from_ns, cursor.to_ns
+    elif query.last_ns is not None:
+        newest = _newest(reader, launches)
+        from_ns = max(from_ns or 0, newest - query.last_ns)
+        to_ns = newest + 1 if to_ns is None else min(to_ns, newest + 1)
+    if launches is not None:
+        listing = reader.catalog.list_launches(launches, from_ns, to_ns)
+    elif from_ns is None and to_ns is None:
+        listing = reader.catalog.list_newest()
+    else:
+        listing = reader.catalog.list_time(from_ns, to_ns)
+    if cursor is not None:
+        listing = replace(listing, defaulted=cursor.defaulted)
+    scope = _load(reader, launches, listing)
+    _fill_report(scope, report)
+    return scope
+
+
+def _launches(reader: Reader, query: q.Query, cursor: Cursor | None) -> list[Launch] | None:
+    if cursor is not None and cursor.launches is not None:
+        found = []
+        for run, launch in cursor.launches:
+            found += reader.catalog.select(q.RunSelector(run, launch=launch))
+        return found
+    return None if query.run is None else reader.catalog.select(query.run)
+
+
+def _newest(reader: Reader, launches: list[Launch] | None) -> int:
+    """Time of the newest line in scope, 0 where there is none."""
+    if launches is None:
+        return reader.catalog.newest_ns() or 0
+    newest = 0
+    for launch in launches:
+        times = [e.max_ts for e in reader.catalog.entries(launch) if e.max_ts is not None]
+        newest = max(newest, max(times, default=0))
+    return newest
+
+
+def _load(reader: Reader, launches: list[Launch] | None, listing: Listing) -> Scope:
+    loaded = reader.indexes.load(listing.keys)
+    scope = Scope(launches, listing, failed=loaded.failed, index_bytes=loaded.bytes_read)
+    scope.indexes = dict(enumerate(loaded.indexes))
+    tables = {
+        number: index.head.streams
+        for number, index in scope.indexes.items()
+        if index.head.segment is not None
+    }
+    scope.skips = skipped_ranges(tables)
+    return scope
+
+
+def _fill_report(scope: Scope, report: Report) -> None:
+    listing = scope.listing
+    report.from_ns, report.to_ns, report.defaulted = (
+        listing.from_ns,
+        listing.to_ns,
+        listing.defaulted,
+    )
+    if scope.launches is not None:
+        times = [
+            (entry.min_ts, entry.max_ts)
+            for entry in scope.entries()
+            if entry.min_ts is not None and entry.max_ts is not None
+        ]
+        if report.from_ns is None:
+            report.from_ns = min((low for low, _ in times), default=None)
+        if report.to_ns is None:
+            report.to_ns = max((high + 1 for _, high in times), default=None)
+    report.run_ids = scope.run_ids
+    report.bytes_read += scope.index_bytes

@@ -1,0 +1,252 @@
+"""The read path: list, load, prune, pack, scatter, merge, answer.
+
+    open_scope   which launches and hours; LIST and load their indexes    (client/scope)
+    resolve      answer the inner queries of near() and spike()           (client/joins)
+    build_plan   what might match, per segment                            (plan/build)
+    pack         scans into tasks                                         (plan/pack)
+    run          tasks out, outcomes back, in waves, until the limit      (scan/scatter)
+    LineMerge    order, each line once, cut                               (merge/lines)
+    neighbours   the match's group and context                            (client/neighbours)
+    judge        how complete it is                                       (answer/completeness)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from ranklog import limits
+from ranklog.answer.completeness import judge
+from ranklog.client.answer import Answer, CountAnswer
+from ranklog.client.cursor import Cursor, parse_cursor, query_hash
+from ranklog.client.joins import resolve_joins
+from ranklog.client.neighbours import with_neighbours
+from ranklog.client.reader import Reader
+from ranklog.client.scope import Scope, open_scope
+from ranklog.client.warn import check_patterns, warn_unknown_keys
+from ranklog.errors import BadQuery
+from ranklog.merge.groups import GroupMerge, fill_buckets, sort_key
+from ranklog.merge.lines import LineMerge
+from ranklog.model import query as q
+from ranklog.model.answer import Line, Report
+from ranklog.plan.build import Plan, PlanOptions, build_plan
+from ranklog.plan.pack import pack
+from ranklog.plan.render import render_expr
+from ranklog.plan.tasks import Groups, Lines, Outcome, SegmentFailure, SegmentScan, Task
+from ranklog.plan.tree import all_of
+
+_FIRST_WAVE_TASKS = 4
+
+
+@dataclass(slots=True)
+class Search:
+    """One query on its way: what it covers, what it cost, what could not be read."""
+
+    reader: Reader
+    query: q.Query
+    scope: Scope
+    report: Report
+    failed: list[dict[str, str]] = field(default_factory=list)
+
+    def expr(self) -> q.Expr:
+        """The query's terms inside the scope, joins answered."""
+        return all_of([*self.scope.restriction(), resolve_joins(self, self.query.expr)])
+
+    def plan(self, expr: q.Expr, shape: Lines | Groups, after: Any = None) -> Plan:
+        """Prune; counts go into the report."""
+        options = PlanOptions(self.query.full_scan, self.query.explain, after)
+        with timed(self.report, "plan"):
+            plan = build_plan(
+                expr,
+                shape,
+                self.scope.indexes,
+                self.scope.skips,
+                self.reader.regexes,
+                self.reader.prune,
+                options,
+            )
+        report = self.report
+        report.segments_listed = plan.segments_listed
+        report.segments_pruned = plan.segments_pruned
+        report.row_groups_total = plan.row_groups_total
+        report.row_groups_pruned = plan.row_groups_pruned
+        return plan
+
+    def outcomes(
+        self, plan: Plan, newest: bool | None = None
+    ) -> Iterator[list[tuple[Task, Outcome]]]:
+        """Tasks with their outcomes, wave by wave; the first wave is small, a limit is often met in it."""
+        tasks = self.tasks(plan, newest)
+        at, width = 0, _FIRST_WAVE_TASKS if newest is not None else len(tasks)
+        while at < len(tasks):
+            wave = tasks[at : at + width]
+            with timed(self.report, "scan"):
+                found = list(zip(wave, self.reader.run(wave), strict=True))
+            for task, outcome in found:
+                self.note(task, outcome)
+            yield found
+            at, width = at + width, min(4 * width, limits.SCATTER_CONCURRENCY_MAX)
+
+    def tasks(self, plan: Plan, newest: bool | None) -> list[Task]:
+        """The plan's scans in tasks."""
+        packed = pack(plan.scans, concurrency=self.reader.concurrency, newest=newest)
+        deadline = self.reader.deadline_s
+        return [Task(plan.expr, scans, plan.shape, plan.near, deadline) for scans in packed]
+
+    def note(self, task: Task, outcome: Outcome) -> None:
+        """Count what an outcome cost; remember what it could not read."""
+        self.report.bytes_read += outcome.bytes_read
+        self.report.segments_scanned += outcome.scanned
+        self.report.row_groups_scanned += sum(self._row_groups(scan) for scan in task.segments)
+        self.failed += [_failure(failure) for failure in outcome.failed]
+
+    def _row_groups(self, scan: SegmentScan) -> int:
+        groups = self.scope.indexes[scan.number].head.row_groups
+        if scan.rows is None:
+            return len(groups)
+        return sum(any(a <= group.first_row < b for a, b in scan.rows) for group in groups)
+
+    def skipped(self) -> list[dict[str, str]]:
+        """Every index and segment that could not be read, once."""
+        return list({item["segment"]: item for item in [*self.scope.failed, *self.failed]}.values())
+
+
+def _failure(failure: SegmentFailure) -> dict[str, str]:
+    return {"segment": failure.key, "reason": failure.reason}
+
+
+@contextmanager
+def timed(report: Report, name: str) -> Iterator[None]:
+    """Add what the block took to `report.ms[name]`."""
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        spent = (time.perf_counter() - started) * 1000
+        report.ms[name] = report.ms.get(name, 0.0) + spent
+
+
+def begin(reader: Reader, query: q.Query, cursor: Cursor | None = None) -> Search:
+    """Check the patterns, open the scope, warn of keys that nothing has."""
+    if query.kind != "line":
+        raise BadQuery("this store holds lines, not points", hint="leave out kind:point")
+    check_patterns(query.expr, reader.regexes)
+    report = Report()
+    with timed(report, "list"):
+        scope = open_scope(reader, query, cursor, report)
+    warn_unknown_keys(query.expr, scope.indexes.values(), report)
+    return Search(reader, query, scope, report)
+
+
+def search(reader: Reader, query: q.Query, *, groups: bool = True) -> Answer:
+    """One page of lines. `groups`: a match shows the rest of its group."""
+    newest = query.order != "oldest"
+    cursor = parse_cursor(query.cursor, query.expr, newest=newest) if query.cursor else None
+    run = begin(reader, query, cursor)
+    expr = run.expr()
+    # one more than the limit tells whether there is more
+    limit = None if query.limit is None else query.limit + 1
+    after = cursor.after if cursor else None
+    plan = run.plan(expr, Lines(limit=limit, newest=newest), after)
+    if query.explain:
+        return Answer(report=run.report, explain=_explain(query, plan), completeness=_judge(run))
+    merge = _scan_lines(run, plan, limit, newest)
+    with timed(run.report, "merge"):
+        lines = merge.lines()
+        truncated = query.limit is not None and len(lines) > query.limit
+        lines = lines[: query.limit]
+    following = _cursor(run, lines[-1], newest) if truncated and lines else None
+    shown = with_neighbours(run, lines, groups=groups, newest=query.order == "newest")
+    return Answer(shown, _judge(run), run.report, following, truncated)
+
+
+def _scan_lines(run: Search, plan: Plan, limit: int | None, newest: bool) -> LineMerge:
+    """Scan in waves; stop when no task left can hold one of the first `limit` lines."""
+    merge = LineMerge(run.scope.indexes, limit=limit, newest=newest)
+    left = {scan.number: scan for scan in plan.scans}
+    order = newest if limit is not None else None
+    for wave in run.outcomes(plan, order):
+        with timed(run.report, "merge"):
+            for task, outcome in wave:
+                merge.add(outcome)
+                for scan in task.segments:
+                    left.pop(scan.number, None)
+            full = merge.full_at()
+        if full is not None and not any(_reaches(s, full, newest) for s in left.values()):
+            break
+    return merge
+
+
+def _reaches(scan: SegmentScan, ts: int, newest: bool) -> bool:
+    return scan.max_ts >= ts if newest else scan.min_ts <= ts
+
+
+def _cursor(run: Search, last: Line, newest: bool) -> str:
+    scope = run.scope
+    launches = None
+    if scope.launches is not None:
+        launches = tuple((item.run, item.launch) for item in scope.launches)
+    return Cursor(
+        query=query_hash(run.query.expr),
+        newest=newest,
+        after=(last.ts_ns, last.stream_id, last.seq),
+        from_ns=scope.listing.from_ns,
+        to_ns=scope.listing.to_ns,
+        defaulted=scope.listing.defaulted,
+        launches=launches,
+    ).render()
+
+
+def _explain(query: q.Query, plan: Plan) -> dict[str, Any]:
+    return {"query": render_expr(query.expr), "segments": plan.explained}
+
+
+def _judge(run: Search) -> Any:
+    return judge(run.scope.entries(), run.scope.window(), run.skipped())
+
+
+def count(reader: Reader, query: q.Query) -> CountAnswer:
+    """Matching lines, by fields and buckets where the query names them."""
+    run = begin(reader, query)
+    expr = run.expr()
+    merge = GroupMerge(run.scope.indexes, query.by, query.every_ns, query.every_iterations)
+    plan = run.plan(expr, merge.shape)
+    if query.explain:
+        return CountAnswer((), [], _judge(run), run.report, _explain(query, plan))
+    for wave in run.outcomes(plan):
+        with timed(run.report, "merge"):
+            for _, outcome in wave:
+                merge.add(outcome)
+    with timed(run.report, "merge"):
+        rows = _count_rows(merge, query)
+    return CountAnswer(merge.fields, rows, _judge(run), run.report)
+
+
+def _count_rows(merge: GroupMerge, query: q.Query) -> list[tuple[tuple[Any, ...], int]]:
+    """Groups in order; one total without fields; empty buckets where there is nothing else."""
+    if not merge.fields:
+        return [((), merge.total())]
+    counts = {key: total.count for key, total in merge.groups.items()}
+    width = query.every_ns or query.every_iterations
+    if width is not None and not (query.every_ns and query.every_iterations):
+        _fill_empty(counts, width)
+    return sorted(counts.items(), key=lambda item: _order(item[0], width is not None))
+
+
+def _order(key: Sequence[Any], bucketed: bool) -> tuple[Any, ...]:
+    """Buckets first, then fields."""
+    keys = [sort_key(value) for value in key]
+    return (keys[-1], *keys[:-1]) if bucketed else tuple(keys)
+
+
+def _fill_empty(counts: dict[tuple[Any, ...], int], width: int) -> None:
+    buckets = fill_buckets([key[-1] for key in counts if key[-1] is not None], width)
+    groups = {key[:-1] for key in counts}
+    if len(buckets) * len(groups) > limits.BUCKETS_MAX:
+        return  # too many to print empty ones: those with lines stand alone
+    for group in groups:
+        for bucket in buckets:
+            counts.setdefault((*group, bucket), 0)

@@ -1,0 +1,182 @@
+"""From loaded indexes to scans: prune, fill the sets, leave duplicates out. Pure.
+
+A segment is left out when its sets or the pruner say that no row can match; doubt keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeAlias
+
+from ranklog.layout.index import SegmentIndex
+from ranklog.model import query as q
+from ranklog.model.index import StreamEntry
+from ranklog.plan.near import NearKeys
+from ranklog.plan.scope import Resolver, can_match, prepare
+from ranklog.plan.segments import Kept, plan_scan
+from ranklog.plan.tasks import Groups, LeafExpr, Lines, NearRows, SegmentScan
+from ranklog.plan.values import Regexes
+
+Skips: TypeAlias = Mapping[int, Sequence[tuple[int, int, int]]]
+
+
+class Pruned(Protocol):
+    """What might match: row groups by position, templates (None: all), and why others can't."""
+
+    @property
+    def row_groups(self) -> Sequence[int]: ...
+
+    @property
+    def tids(self) -> Sequence[int] | None: ...
+
+
+Prune: TypeAlias = Callable[[SegmentIndex, q.Expr], Pruned]
+
+
+@dataclass(slots=True)
+class Plan:
+    """What to scan, and what was left out. `explained`: one object per segment, where asked for."""
+
+    expr: LeafExpr
+    shape: Lines | Groups
+    scans: list[SegmentScan] = field(default_factory=list)
+    near: tuple[NearRows, ...] = ()
+    segments_listed: int = 0
+    segments_pruned: int = 0
+    row_groups_total: int = 0
+    row_groups_pruned: int = 0
+    explained: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """`full_scan`: every row of every segment is looked at. `after`: (ts, stream_id, seq)."""
+
+    full_scan: bool = False
+    explain: bool = False
+    after: tuple[int, str, int] | None = None
+
+
+def build_plan(
+    expr: q.Expr,
+    shape: Lines | Groups,
+    indexes: Mapping[int, SegmentIndex],
+    skips: Skips,
+    regexes: Regexes,
+    prune: Prune,
+    options: PlanOptions = PlanOptions(),
+) -> Plan:
+    """Scans of every segment that might hold a match. Raises BadQuery for what can't be asked."""
+    prepared = prepare(expr)
+    keys = NearKeys(prepared.near, _entries(indexes.values()))
+    plan = Plan(prepared.expr, shape)
+    resolver = Resolver(prepared, regexes)
+    for number, index in indexes.items():
+        if index.head.segment is None:
+            continue
+        plan.segments_listed += 1
+        plan.row_groups_total += len(index.head.row_groups)
+        kept = _keep(index, plan, resolver, lambda found: prune(found, expr), options)
+        if kept is None:
+            plan.segments_pruned += 1
+            plan.row_groups_pruned += len(index.head.row_groups)
+            continue
+        plan.row_groups_pruned += len(index.head.row_groups) - len(kept.row_groups)
+        kept.skip = skips.get(number, ())
+        scan = plan_scan(number, index, kept, prepared.expr, shape)
+        plan.scans.append(_with_near(scan, index, keys, prepared.near, options))
+    plan.near = keys.rows()
+    return plan
+
+
+def _entries(indexes: Iterable[SegmentIndex]) -> Iterable[StreamEntry]:
+    return (entry for index in indexes for entry in index.head.streams)
+
+
+def _keep(
+    index: SegmentIndex,
+    plan: Plan,
+    resolver: Resolver,
+    prune: Callable[[SegmentIndex], Pruned],
+    options: PlanOptions,
+) -> Kept | None:
+    """What is left of a segment, None where no row can match."""
+    head = index.head
+    everything = range(len(head.row_groups))
+    kept = Kept(everything, slots=resolver.fill(head.streams, index.templates))
+    if options.full_scan:
+        return kept
+    if _beyond(options.after, plan.shape, head.min_ts, head.max_ts):
+        _explain(plan, options, index, 0, ["every line comes before the cursor"])
+        return None
+    overrides = any(entry.ranks for entry in head.streams)
+    sizes = (len(head.streams), len(index.templates))
+    if can_match(plan.expr, kept.slots, *sizes, overrides) is False:
+        _explain(plan, options, index, 0, ["no stream or template of the segment fits"])
+        return None
+    pruned = prune(index)
+    kept.row_groups, kept.tids = pruned.row_groups, pruned.tids
+    _explain(plan, options, index, len(kept.row_groups), _witnesses(pruned))
+    return kept if len(kept.row_groups) and kept.tids != () else None
+
+
+def _witnesses(pruned: Pruned) -> list[Any]:
+    return [str(why) for why in getattr(pruned, "witnesses", ())]
+
+
+def _beyond(
+    after: tuple[int, str, int] | None, shape: Lines | Groups, min_ts: int, max_ts: int
+) -> bool:
+    """Whether all lines were on earlier pages."""
+    if after is None or not isinstance(shape, Lines):
+        return False
+    return min_ts > after[0] if shape.newest else max_ts < after[0]
+
+
+def _explain(
+    plan: Plan, options: PlanOptions, index: SegmentIndex, kept: int, why: Sequence[Any]
+) -> None:
+    if not options.explain:
+        return
+    segment = index.head.segment
+    plan.explained.append(
+        {
+            "segment": segment.key if segment is not None else None,
+            "index": index.key,
+            "rows": index.head.rows,
+            "row_groups": {"total": len(index.head.row_groups), "kept": kept},
+            "excluded_by": list(why),
+        }
+    )
+
+
+def _with_near(
+    scan: SegmentScan,
+    index: SegmentIndex,
+    keys: NearKeys,
+    near: Sequence[q.NearSet],
+    options: PlanOptions,
+) -> SegmentScan:
+    entries = index.head.streams
+    if near:
+        by_rank = any(item.scope == "rank" for item in near)
+        scan = replace(
+            scan,
+            keys=keys.of_streams(entries),
+            ranks=tuple(entry.stream.rank for entry in entries) if by_rank else (),
+            hosts=keys.hosts(entries) if by_rank else (),
+        )
+    if options.after is not None:
+        scan = replace(scan, after=_behind(options.after, entries))
+    return scan
+
+
+def _behind(
+    after: tuple[int, str, int], entries: Sequence[StreamEntry]
+) -> tuple[int, int, bool, int]:
+    """The cursor in the segment's terms: how many streams come before its stream by id."""
+    ts, stream_id, seq = after
+    place = sum(entry.stream_id < stream_id for entry in entries)
+    present = any(entry.stream_id == stream_id for entry in entries)
+    return ts, place, present, seq

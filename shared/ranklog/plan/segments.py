@@ -1,0 +1,176 @@
+"""One segment of a plan: what pruning left, which columns are needed, which bytes hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ranklog.layout import schema
+from ranklog.layout.index import SegmentIndex
+from ranklog.model import query as q
+from ranklog.model.index import RowGroup
+from ranklog.plan.tasks import (
+    Groups,
+    LeafExpr,
+    Lines,
+    Pairs,
+    RankIs,
+    SegmentScan,
+)
+
+_FIELD_COLUMNS = {
+    "level": schema.LEVEL,
+    "iteration": schema.ITERATION,
+    "group": schema.GROUP,
+    "time": schema.TS,
+    "seq": schema.SEQ,
+    "function": schema.FUNCTION,
+    "logger": schema.LOGGER,
+    "call_site": schema.CALL_SITE,
+}
+
+
+@dataclass(slots=True)
+class Kept:
+    """What is left of a segment: row groups by position, templates (None: all of them)."""
+
+    row_groups: Sequence[int]
+    tids: Sequence[int] | None = None
+    slots: tuple[Pairs, ...] = ()
+    skip: Sequence[tuple[int, int, int]] = ()
+
+
+def plan_scan(
+    number: int, index: SegmentIndex, kept: Kept, expr: LeafExpr, shape: Lines | Groups
+) -> SegmentScan:
+    """The scan of one segment."""
+    head = index.head
+    segment = head.segment
+    assert segment is not None, "an index without a segment has no rows to scan"
+    groups = [head.row_groups[i] for i in kept.row_groups]
+    needed = needed_columns(expr, shape, index)
+    small, text = _byte_ranges(groups, needed, eager=_text_early(expr, shape))
+    return SegmentScan(
+        number=number,
+        key=segment.key,
+        length=segment.length,
+        etag=segment.etag,
+        footer=len(index.footer),
+        min_ts=head.min_ts,
+        max_ts=head.max_ts,
+        columns=_optional_columns(index, needed),
+        overflow=head.overflow,
+        rows=None if len(groups) == len(head.row_groups) else row_ranges(groups),
+        tids=None if kept.tids is None else tuple(kept.tids),
+        slots=kept.slots,
+        skip=tuple(kept.skip),
+        order=_order([entry.stream_id for entry in head.streams]),
+        small=small,
+        text=text,
+    )
+
+
+def row_ranges(groups: Iterable[RowGroup]) -> Pairs:
+    """Row ranges of row groups, neighbours joined."""
+    ranges: list[tuple[int, int]] = []
+    for group in sorted(groups, key=lambda group: group.first_row):
+        first, end = group.first_row, group.first_row + group.rows
+        if ranges and ranges[-1][1] == first:
+            ranges[-1] = (ranges[-1][0], end)
+        else:
+            ranges.append((first, end))
+    return tuple(ranges)
+
+
+def _order(stream_ids: Sequence[str]) -> tuple[int, ...] | None:
+    """Place of each stream by id; None where that is its position."""
+    by_id = sorted(range(len(stream_ids)), key=stream_ids.__getitem__)
+    if by_id == list(range(len(stream_ids))):
+        return None
+    places = [0] * len(stream_ids)
+    for place, position in enumerate(by_id):
+        places[position] = place
+    return tuple(places)
+
+
+def needed_columns(expr: LeafExpr, shape: Lines | Groups, index: SegmentIndex) -> frozenset[str]:
+    """Parquet columns that the statement reads, metadata among them."""
+    head = index.head
+    there = {name for group in head.row_groups[:1] for name in group.chunks} | set(head.columns)
+    if isinstance(shape, Lines) and shape.whole:
+        return frozenset(there)
+    columns = {schema.TID, schema.STREAM, schema.SEQ, *_of_expr(expr)}
+    keys: list[str] = []
+    if isinstance(shape, Lines):
+        columns |= {schema.TS, schema.RANK, schema.ITERATION}
+        keys = list(shape.values)
+    else:
+        columns |= {key.partition("/")[0] for key in shape.keys}
+        columns |= {schema.TS, schema.TEXT} if shape.extent else set()
+        keys = [key.removeprefix("meta:") for key in shape.keys if key.startswith("meta:")]
+    columns |= {schema.metadata_column(t, key) for key in keys for t in schema.METADATA_TYPES}
+    if any(column in head.overflow for column in columns):
+        columns.add(schema.OVERFLOW)
+    return frozenset(columns & there)
+
+
+def _of_expr(expr: LeafExpr) -> Iterator[str]:
+    if isinstance(expr, (q.And, q.Or)):
+        for item in expr.items:
+            yield from _of_expr(item)
+    elif isinstance(expr, q.Not):
+        yield from _of_expr(expr.item)
+    elif isinstance(expr, (q.Contains, q.Matches)):
+        yield schema.TEXT
+    elif isinstance(expr, RankIs):
+        yield schema.RANK
+    elif isinstance(expr, q.NearSet):
+        yield from (schema.RANK, schema.TS, schema.ITERATION)
+    elif isinstance(expr, q.Field):
+        if expr.key in _FIELD_COLUMNS:
+            yield _FIELD_COLUMNS[expr.key]
+        else:
+            yield from (schema.metadata_column(t, expr.key) for t in schema.METADATA_TYPES)
+
+
+def _optional_columns(index: SegmentIndex, needed: frozenset[str]) -> tuple[str, ...]:
+    """Metadata columns of the segment in need, then those that not every segment has."""
+    metadata = [name for name in index.head.columns if name in needed]
+    return (*metadata, *(name for name in schema.OPTIONAL_COLUMNS if name in needed))
+
+
+def _text_early(expr: LeafExpr, shape: Lines | Groups) -> bool:
+    """Whether text is fetched with the small columns: it decides, or all of it is wanted."""
+    if schema.TEXT in set(_of_expr(expr)):
+        return True
+    return isinstance(shape, Groups) or shape.limit is None
+
+
+def _byte_ranges(
+    groups: Sequence[RowGroup], needed: frozenset[str], *, eager: bool
+) -> tuple[Pairs, Pairs]:
+    """Half-open byte ranges of the needed columns, and of text where it is fetched early."""
+    small: list[tuple[int, int]] = []
+    text: list[tuple[int, int]] = []
+    for group in groups:
+        for name, (offset, length) in group.chunks.items():
+            if name in needed and (name != schema.TEXT or eager):
+                (text if name == schema.TEXT else small).append((offset, offset + length))
+    return _joined(small), _joined(text)
+
+
+def _joined(ranges: list[tuple[int, int]]) -> Pairs:
+    """Ranges that touch become one: they travel in the task."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return tuple(joined)
+
+
+def scan_bytes(scan: SegmentScan) -> int:
+    """What the scan is expected to read."""
+    return scan.footer + sum(end - start for start, end in (*scan.small, *scan.text))
+

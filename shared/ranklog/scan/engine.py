@@ -1,0 +1,83 @@
+"""DuckDB of this process: one database in memory, one cursor per scan, RE2 for the planner.
+
+User data is only read through `read_parquet`; nothing is installed or loaded from outside.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import duckdb
+
+from ranklog.errors import BadQuery
+from ranklog.scan.fields import regex
+from ranklog.scan.files import RangedFiles
+
+_SETTINGS = (
+    "SET enable_progress_bar = false",
+    "SET autoinstall_known_extensions = false",
+    "SET autoload_known_extensions = false",
+    "SET preserve_insertion_order = false",
+    # keys end in a hash of the bytes: what a path holds never changes
+    "SET parquet_metadata_cache = true",
+    # names of ranged files are used once: nothing in that cache is met again
+    "SET enable_external_file_cache = false",
+)
+
+
+class Engine:
+    """The database and the file system it sees. Safe to use from many threads."""
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._connection = duckdb.connect(":memory:")
+        self.files = RangedFiles()
+        self._connection.register_filesystem(self.files)
+        for setting in _SETTINGS:
+            self._connection.execute(setting)
+        self._connection.execute(f"SET threads = {threads or os.cpu_count() or 1}")
+
+    @contextmanager
+    def cursor(self, deadline_s: float | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection of its own to the database; interrupted after `deadline_s`."""
+        cursor = self._connection.cursor()
+        timer = threading.Timer(deadline_s, cursor.interrupt) if deadline_s is not None else None
+        if timer is not None:
+            timer.daemon = True
+            timer.start()
+        try:
+            yield cursor
+        finally:
+            if timer is not None:
+                timer.cancel()
+            cursor.close()
+
+    def matches(self, pattern: str, flags: str, texts: Sequence[str]) -> list[bool]:
+        """RE2 over many texts (plan/values.Regexes). Raises BadQuery with RE2's reason."""
+        with self.cursor() as cursor:
+            try:
+                rows = cursor.execute(
+                    "SELECT regexp_matches(unnest($texts::VARCHAR[]), $pattern)",
+                    {"texts": [*texts, ""], "pattern": regex(pattern, flags)},
+                ).fetchall()
+            except duckdb.Error as error:
+                raise BadQuery(
+                    f"RE2 can't run /{pattern}/: {reason(error)}",
+                    hint="look-around and back-references have no RE2 form",
+                ) from error
+        return [hit for (hit,) in rows[:-1]]
+
+
+@functools.cache
+def shared_engine() -> Engine:
+    """This process's engine: a Lambda or a client needs one."""
+    return Engine()
+
+
+def reason(error: Exception) -> str:
+    """The first line of DuckDB's message, without its kind."""
+    line = str(error).partition("\n")[0]
+    return line.partition("Error: ")[2] or line

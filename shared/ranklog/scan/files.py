@@ -1,0 +1,169 @@
+"""What DuckDB reads where a store has no local files: planned ranges in memory, by one round of GETs.
+
+The planner says which byte ranges a scan needs; they are fetched together. DuckDB sees a file. A
+read outside the plan is another GET, so that a plan decides speed and never the answer.
+"""
+
+from __future__ import annotations
+
+import bisect
+import io
+import itertools
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import fsspec
+
+from ranklog.limits import RANGE_GAP_BYTES_MAX, RANGE_GETS_IN_FLIGHT_MAX
+from ranklog.plan.tasks import SegmentScan
+from ranklog.store.protocol import Store
+
+PROTOCOL = "ranklogscan"
+
+
+def coalesce_ranges(
+    ranges: Iterable[tuple[int, int]], gap_max: int = RANGE_GAP_BYTES_MAX
+) -> list[tuple[int, int]]:
+    """Half-open byte ranges in order, those closer than `gap_max` joined: reading a gap is cheaper."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if joined and start - joined[-1][1] <= gap_max:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        elif end > start:
+            joined.append((start, end))
+    return joined
+
+
+class RangedObject:
+    """An object of which some ranges are in memory. `bytes_read` counts what was fetched."""
+
+    def __init__(self, store: Store, segment: SegmentScan, pool: ThreadPoolExecutor) -> None:
+        self._store = store
+        self._segment = segment
+        self._pool = pool
+        self._starts: list[int] = []
+        self._parts: list[bytes] = []
+        self._lock = threading.Lock()
+        self.bytes_read = 0
+
+    @property
+    def length(self) -> int:
+        return self._segment.length
+
+    def fetch(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """GET these ranges at once, all or an error."""
+        wanted = coalesce_ranges((max(0, a), min(b, self.length)) for a, b in ranges)
+        for (start, _), data in zip(wanted, self._pool.map(self._get, wanted), strict=True):
+            self._keep(start, data)
+
+    def read(self, start: int, end: int) -> bytes:
+        """Bytes [start, end) of the object, cut at its end."""
+        end = min(end, self.length)
+        if start >= end:
+            return b""
+        with self._lock:
+            at = bisect.bisect_right(self._starts, start) - 1
+            if at >= 0 and end <= self._starts[at] + len(self._parts[at]):
+                offset = start - self._starts[at]
+                return self._parts[at][offset : offset + end - start]
+        data = self._get((start, end))
+        self._keep(start, data)
+        return data
+
+    def _get(self, span: tuple[int, int]) -> bytes:
+        start, end = span
+        segment = self._segment
+        return self._store.get_range(segment.key, start, end - start, if_match=segment.etag)
+
+    def _keep(self, start: int, data: bytes) -> None:
+        with self._lock:
+            at = bisect.bisect_left(self._starts, start)
+            self._starts.insert(at, start)
+            self._parts.insert(at, data)
+            self.bytes_read += len(data)
+
+
+class RangedFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
+    """The file system DuckDB sees: each scan's object under a name of its own."""
+
+    protocol = PROTOCOL
+    cachable = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._objects: dict[str, RangedObject] = {}
+        self._names = itertools.count()
+        self.pool = ThreadPoolExecutor(RANGE_GETS_IN_FLIGHT_MAX, thread_name_prefix="ranklog-get")
+
+    def add(self, item: RangedObject) -> str:
+        """The path under which DuckDB opens it."""
+        name = f"{next(self._names)}.parquet"
+        self._objects[name] = item
+        return f"{PROTOCOL}://{name}"
+
+    def remove(self, path: str) -> None:
+        self._objects.pop(self._strip_protocol(path), None)
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        name = self._strip_protocol(path)
+        return {"name": name, "size": self._objects[name].length, "type": "file"}
+
+    def exists(self, path: str, **_: Any) -> bool:
+        return self._strip_protocol(path) in self._objects
+
+    def glob(self, path: str, **_: Any) -> list[str]:
+        return [self._strip_protocol(path)] if self.exists(path) else []
+
+    def modified(self, path: str) -> float:
+        return 0.0
+
+    def _open(self, path: str, mode: str = "rb", **_: Any) -> RangedFile:
+        return RangedFile(self._objects[self._strip_protocol(path)])
+
+    def open(self, path: str, mode: str = "rb", **_: Any) -> RangedFile:
+        return self._open(path, mode)
+
+
+class RangedFile(io.RawIOBase):
+    """A position in a RangedObject."""
+
+    def __init__(self, item: RangedObject) -> None:
+        self._object = item
+        self._at = 0
+        self.size = item.length
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
+        self._at = base + offset
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._object.read(self._at, self.size if size < 0 else self._at + size)
+        self._at += len(data)
+        return data
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def planned_ranges(segment: SegmentScan) -> Iterator[tuple[int, int]]:
+    """Byte ranges of one round: footer, small columns, text. No plan: the whole object."""
+    spans: Sequence[tuple[int, int]] = (*segment.small, *segment.text)
+    if not spans:
+        yield (0, segment.length)
+    else:
+        yield (segment.length - segment.footer, segment.length)
+        yield from spans

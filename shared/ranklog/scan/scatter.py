@@ -1,0 +1,134 @@
+"""Send tasks out and gather their outcomes: bounded, retried, one outcome for each task.
+
+The port has one method. Threads serve it locally, Lambda on AWS; both speak JSON bytes under one
+limit, so that what works here works there.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from ranklog import limits
+from ranklog.errors import RanklogError, TooLarge
+from ranklog.plan.tasks import (
+    FAILED,
+    OK,
+    Outcome,
+    SegmentFailure,
+    Task,
+    decode_outcome,
+    encode_task,
+)
+from ranklog.scan.engine import Engine
+from ranklog.scan.evaluate import evaluate
+from ranklog.store.protocol import Store
+
+_BACKOFF_S = 0.1
+
+
+class Invoker(Protocol):
+    """Where tasks run."""
+
+    def invoke(self, task: bytes) -> bytes:
+        """Evaluate a task. Raises RanklogError when no outcome came back."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class InProcess:
+    """Evaluates in the calling thread, under the limits that Lambda would set."""
+
+    store: Store
+    engine: Engine | None = None
+
+    def invoke(self, task: bytes) -> bytes:
+        _check_size("task", task)
+        outcome = evaluate(task, self.store, self.engine)
+        _check_size("outcome", outcome)
+        return outcome
+
+
+def _check_size(what: str, data: bytes) -> None:
+    if len(data) > limits.PAYLOAD_BYTES_MAX:
+        raise TooLarge(
+            f"{what} of {len(data)} bytes is over the payload limit of {limits.PAYLOAD_BYTES_MAX}"
+        )
+
+
+def scatter(
+    tasks: Sequence[Task],
+    invoker: Invoker,
+    store: Store,
+    *,
+    concurrency: int = limits.SCATTER_CONCURRENCY_MAX,
+    spill_key: Callable[[str], str] | None = None,
+) -> Iterator[Outcome]:
+    """One outcome per task, in the order of the tasks; never an exception for a task."""
+    width = max(1, min(concurrency, limits.SCATTER_CONCURRENCY_MAX, len(tasks)))
+    if width == 1:
+        yield from (run_task(task, invoker, store, spill_key) for task in tasks)
+        return
+    with ThreadPoolExecutor(width, thread_name_prefix="ranklog-scatter") as pool:
+        yield from pool.map(lambda task: run_task(task, invoker, store, spill_key), tasks)
+
+
+def run_task(
+    task: Task,
+    invoker: Invoker,
+    store: Store,
+    spill_key: Callable[[str], str] | None = None,
+) -> Outcome:
+    """Invoke once, and again for the segments whose failure may pass."""
+    outcome = _invoke(task, invoker, store, spill_key)
+    for attempt in range(limits.SCAN_RETRIES_MAX):
+        again = {failure.number for failure in outcome.failed if failure.retryable}
+        if not again:
+            break
+        time.sleep(_BACKOFF_S * 2**attempt)
+        rest = replace(task, segments=tuple(s for s in task.segments if s.number in again))
+        _add(outcome, _invoke(rest, invoker, store, spill_key), again)
+    return outcome
+
+
+def _invoke(
+    task: Task,
+    invoker: Invoker,
+    store: Store,
+    spill_key: Callable[[str], str] | None,
+) -> Outcome:
+    if spill_key is not None:
+        task = replace(task, spill=spill_key(uuid.uuid4().hex))
+    try:
+        outcome = decode_outcome(invoker.invoke(encode_task(task)))
+        if outcome.stored is not None:
+            key = outcome.stored
+            outcome = decode_outcome(store.get(key))
+            store.delete(key)
+        return outcome
+    except RanklogError as error:
+        return _all_failed(task, error.message, retryable=error.retryable)
+    except Exception as error:  # a worker that broke is an outcome like any other
+        return _all_failed(task, f"{type(error).__name__}: {error}", retryable=False)
+
+
+def _all_failed(task: Task, why: str, *, retryable: bool) -> Outcome:
+    failed = [SegmentFailure(s.number, s.key, why, retryable) for s in task.segments]
+    return Outcome(FAILED, why, retryable, failed=failed)
+
+
+def _add(outcome: Outcome, retried: Outcome, again: set[int]) -> None:
+    """Fold a retry of some segments into the first outcome."""
+    for name, values in retried.columns.items():
+        outcome.columns.setdefault(name, []).extend(values)
+    outcome.failed = [f for f in outcome.failed if f.number not in again] + retried.failed
+    outcome.bytes_read += retried.bytes_read
+    outcome.scan_ms += retried.scan_ms
+    outcome.scanned += retried.scanned
+    outcome.tag = FAILED if outcome.failed else OK
+    outcome.reason = outcome.failed[0].reason if outcome.failed else None
+    outcome.retryable = any(failure.retryable for failure in outcome.failed)
