@@ -55,8 +55,8 @@ def run_demo(
 
     Nothing is left on the disk but what is in the store. Raises RanklogError of the store.
     """
-    from ranklog.ingest import ingest_batch
-    from ranklog.rules import RuleSet
+    from ranklog.ingest.batch import ingest_batch
+    from ranklog.rules.ruleset import RuleSet
 
     identity = _identity(tenant, run)
     with tempfile.TemporaryDirectory(prefix="ranklog-demo-") as temporary:

@@ -47,6 +47,7 @@ class Session:
         if capture or captured:
             self._copy = ConsoleCopy(self.console)
             self.handler = RanklogHandler(self.producer, self._copy)
+            self._copy.move_handlers(logging.getLogger())
         self.producer.has_destination = self._destination is not None or captured
         if self._destination:
             self.producer.ensure_collector = self._ensure_collector

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ranklog.errors import BadInput, Unavailable
+from ranklog.model.frame import StreamEnd
+from ranklog.produce import collector as collecting
+from ranklog.produce import spool
+from ranklog.produce.collector import Collector
+from ranklog.produce.handler import RanklogHandler
+from ranklog.produce.identity import Identity
+from ranklog.produce.producer import Producer
+from ranklog.produce.spool import ProcessFiles
+from ranklog.stream.disk import DiskStream
+from tests.produce.reading import lines_in, streams_in
+
+IDENTITY = Identity("default", "demo", "l1", 0, "n0", 3, 3, 8)
+
+
+class Flaky:
+    """A sink that fails as told, then takes frames into a disk stream."""
+
+    def __init__(self, stream: DiskStream, failures: list[Exception]) -> None:
+        self.stream = stream
+        self.failures = failures
+
+    def put(self, partition_key: str, data: bytes) -> str:
+        if self.failures:
+            raise self.failures.pop(0)
+        return self.stream.put(partition_key, data)
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> DiskStream:
+    return DiskStream(tmp_path / "stream", sync=False)
+
+
+def producer(tmp_path: Path) -> Producer:
+    return Producer(tmp_path / "spool", IDENTITY)
+
+
+def say(one: Producer, *texts: str) -> None:
+    for text in texts:
+        one.emit(20, one.site_number("a.py", 1, None, None), text)
+
+
+def texts(tmp_path: Path) -> list[str]:
+    return [line.text for line in lines_in(tmp_path / "stream")]
+
+
+def test_what_is_sent_is_acknowledged(tmp_path: Path, stream: DiskStream) -> None:
+    one = producer(tmp_path)
+    one.has_destination = True
+    collector = Collector(tmp_path / "spool", stream)
+    say(one, "a", "b")
+    assert one.flush(0.0) == 2
+
+    collector.poll(hurry=True)
+
+    assert texts(tmp_path) == ["a", "b"]
+    assert one.flush(0.0) == 0
+    one.close()
+    collector.finish(1.0)
+
+
+def test_a_sink_that_is_down_delays_and_loses_nothing(
+    tmp_path: Path, stream: DiskStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collecting, "RETRY_FIRST_S", 0.001)
+    one = producer(tmp_path)
+    sink = Flaky(stream, [Unavailable("down")] * 4)
+    collector = Collector(tmp_path / "spool", sink)
+    say(one, "a")
+
+    assert collector.finish(5.0) == 0
+    assert texts(tmp_path) == ["a"]
+    one.close()
+
+
+def test_finish_gives_up_in_time_and_the_spool_keeps_the_lines(
+    tmp_path: Path, stream: DiskStream
+) -> None:
+    one = producer(tmp_path)
+    say(one, "a")
+    one.close()
+    down = Flaky(stream, [Unavailable("down")] * 10_000)
+
+    assert Collector(tmp_path / "spool", down).finish(0.2) == 1
+    assert one.flush(0.0) == 1
+    assert Collector(tmp_path / "spool", stream).finish(1.0) == 0
+    assert texts(tmp_path) == ["a"]
+
+
+def test_a_frame_that_is_refused_is_kept_and_the_rest_goes_on(
+    tmp_path: Path, stream: DiskStream, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = producer(tmp_path)
+    collector = Collector(tmp_path / "spool", Flaky(stream, [BadInput("not so")]))
+    say(one, "a")
+    collector.poll(hurry=True)
+    say(one, "b")
+    collector.finish(1.0)
+    one.close()
+
+    assert texts(tmp_path) == ["b"]
+    assert len(list((tmp_path / "spool").glob("refused.*.frame"))) == 1
+    assert "refused" in capsys.readouterr().err
+
+
+def test_a_second_collector_gives_lines_the_seq_they_had(
+    tmp_path: Path, stream: DiskStream
+) -> None:
+    one = producer(tmp_path)
+    say(one, "a", "b\nc")
+    Collector(tmp_path / "spool", stream).finish(1.0)
+    say(one, "d")
+    Collector(tmp_path / "spool", stream).finish(1.0)
+    one.close()
+
+    seen = [(line.incarnation, line.seq, line.text) for line in lines_in(tmp_path / "stream")]
+    name = one.process.incarnation
+    first = [(name, 0, "a"), (name, 1, "b"), (name, 2, "c")]
+    assert seen == [*first, *first, (name, 3, "d")]
+
+
+def test_a_process_that_is_gone_ends_its_streams_and_its_files_are_removed(
+    tmp_path: Path, stream: DiskStream
+) -> None:
+    folder = tmp_path / "spool"
+    spool.make_spool(folder)
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    (folder / "f.stdout").write_bytes(b"one\ntwo")
+    start = spool.process_start(child.pid)
+    spool.announce(folder, ProcessFiles(IDENTITY, "f", child.pid, start, {"stdout": "f.stdout"}))
+    collector = Collector(folder, stream)
+    collector.poll(hurry=True)
+    assert texts(tmp_path) == ["one"]
+
+    child.communicate(b"\n")
+    collector.poll(hurry=True)
+
+    assert texts(tmp_path) == ["one", "two"]
+    assert streams_in(tmp_path / "stream")[-1].end == StreamEnd(2, None)
+    assert collector.is_idle
+    assert list(folder.iterdir()) == []
+
+
+def test_a_later_process_with_the_same_pid_is_not_the_one(tmp_path: Path) -> None:
+    assert spool.is_alive(os.getpid(), spool.process_start(os.getpid()))
+    assert not spool.is_alive(os.getpid(), "1")
+
+
+def test_a_record_of_logging_arrives_with_all_it_has(tmp_path: Path, stream: DiskStream) -> None:
+    one = producer(tmp_path)
+    logger = logging.Logger("trainer")
+    logger.addHandler(RanklogHandler(one))
+    logger.info("loss %.1f", 2.5, extra={"loss": 2.5, "step_name": "warm-up"})
+    try:
+        raise ValueError("x")
+    except ValueError:
+        logger.exception("failed\nbadly")
+    Collector(tmp_path / "spool", stream).finish(1.0)
+    one.close()
+
+    first, *group = lines_in(tmp_path / "stream")
+    assert (first.text, first.level, first.logger) == ("loss 2.5", 20, "trainer")
+    line = test_a_record_of_logging_arrives_with_all_it_has.__code__.co_firstlineno + 4
+    assert first.site == f"{__file__}:{line}"
+    assert first.metadata == (("loss", 2.5), ("step_name", "warm-up"))
+    assert [line.group for line in group] == [1] * len(group)
+    assert [group[0].text, group[1].text, group[2].text, group[-1].text] == [
+        "failed",
+        "badly",
+        "Traceback (most recent call last):",
+        "ValueError: x",
+    ]
+
+
+def test_a_message_that_does_not_format_is_kept_as_evidence(
+    tmp_path: Path, stream: DiskStream
+) -> None:
+    one = producer(tmp_path)
+    logger = logging.Logger("trainer")
+    logger.addHandler(RanklogHandler(one))
+    logger.info("loss %d", "high")
+    Collector(tmp_path / "spool", stream).finish(1.0)
+    one.close()
+
+    assert texts(tmp_path)[0].startswith("loss %d ('high',) (not formatted: TypeError(")
+
+
+def test_over_its_quota_a_journal_keeps_warnings_and_counts_the_rest(
+    tmp_path: Path,
+    stream: DiskStream,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("ranklog.produce.producer.JOURNAL_BYTES_MAX", 1_000)
+    one = producer(tmp_path)
+    say(one, *["x" * 100] * 20)
+    one.emit(30, 0, "a warning")
+    one.close()
+    Collector(tmp_path / "spool", stream).finish(1.0)
+
+    [entry] = [e for e in streams_in(tmp_path / "stream") if e.drops]
+    kept = texts(tmp_path)
+    assert kept[-1] == "a warning"
+    assert sum(d.lines for d in entry.drops) == 21 - len(kept)
+    assert capfd.readouterr().err.count("producer quota") == 1

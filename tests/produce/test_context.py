@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+
+import pytest
+
+from ranklog.model.frame import STREAM_RANK
+from ranklog.produce.context import (
+    INHERITED,
+    context,
+    current,
+    iteration,
+    iteration_of,
+    phase,
+    reset,
+)
+
+
+@pytest.fixture(autouse=True)
+def _clean() -> Iterator[None]:
+    reset()
+    yield
+    reset()
+
+
+def seen() -> tuple[object, ...]:
+    state = current()
+    rank = "stream's" if state.rank == STREAM_RANK else state.rank
+    return rank, iteration_of(state), state.metadata
+
+
+def test_context_stays_until_the_handle_is_closed() -> None:
+    handle = context(dataset="c4", shard=3)
+    assert seen() == ("stream's", None, {"dataset": "c4", "shard": 3})
+
+    handle.close()
+    assert seen() == ("stream's", None, {})
+
+
+def test_a_with_undoes_its_own_change_only() -> None:
+    context(a=1, b=1)
+    with context(b=2, c=2):
+        context(d=4)
+        assert current().metadata == {"a": 1, "b": 2, "c": 2, "d": 4}
+
+    assert current().metadata == {"a": 1, "b": 1, "d": 4}
+
+
+def test_none_takes_a_key_away_and_rank_none_means_no_rank() -> None:
+    context(a=1, rank=3)
+    context(a=None, rank=None)
+
+    assert seen() == (None, None, {})
+
+
+def test_step_is_iteration() -> None:
+    context(step=4)
+
+    assert iteration_of(current()) == 4
+
+
+def test_phase_is_metadata_inside() -> None:
+    with phase("checkpoint"):
+        assert current().metadata == {"phase": "checkpoint"}
+    assert current().metadata == {}
+
+
+def test_iteration_is_process_wide() -> None:
+    iteration(7)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: iteration_of(current())).result() == 7
+
+
+def test_iteration_in_a_with_ends_there_in_other_threads_too() -> None:
+    iteration(1)
+    with ThreadPoolExecutor(1) as pool, iteration(2):
+        assert iteration_of(current()) == 2
+        assert pool.submit(lambda: iteration_of(current())).result() == 2
+    assert iteration_of(current()) == 1
+
+
+def test_what_is_no_iteration_is_left_out() -> None:
+    iteration("many")  # type: ignore[arg-type]
+
+    assert iteration_of(current()) is None
+
+
+def test_eight_threads_are_eight_ranks_with_iterations_of_their_own() -> None:
+    barrier = threading.Barrier(8)
+    found: dict[int, set[tuple[object, ...]]] = {rank: set() for rank in range(8)}
+
+    def train(rank: int) -> None:
+        context(rank=rank)
+        for number in range(20):
+            iteration(1000 * rank + number)
+            barrier.wait()
+            state = current()
+            found[rank].add((state.rank, iteration_of(state)))
+
+    threads = [threading.Thread(target=train, args=(rank,)) for rank in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert found == {rank: {(rank, 1000 * rank + n) for n in range(20)} for rank in range(8)}
+    assert iteration_of(current()) is None
+
+
+def test_a_pool_thread_has_the_context_only_if_it_is_passed() -> None:
+    context(rank=3)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: current().rank).result() == STREAM_RANK
+        assert pool.submit(copy_context().run, lambda: current().rank).result() == 3
+
+
+def test_tasks_of_asyncio_do_not_see_each_other() -> None:
+    async def task(name: str) -> tuple[object, ...]:
+        with context(task=name), iteration(len(name)):
+            await asyncio.sleep(0)
+            return seen()
+
+    async def both() -> list[tuple[object, ...]]:
+        return await asyncio.gather(task("a"), task("bb"))
+
+    assert asyncio.run(both()) == [
+        ("stream's", 1, {"task": "a"}),
+        ("stream's", 2, {"task": "bb"}),
+    ]
+
+
+def test_a_handle_closed_in_another_thread_does_not_raise() -> None:
+    handle = context(a=1)
+    thread = threading.Thread(target=handle.close)
+    thread.start()
+    thread.join()
+
+    assert current().metadata == {"a": 1}
+    assert current().iteration == INHERITED

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import itertools
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ranklog.model.frame import (
+    INVALID_UTF8,
+    LEVEL_INFERRED,
+    LEVEL_INHERITED,
+    NO_LF,
+    TS_ARRIVAL,
+)
+from ranklog.produce import framer as framing
+from ranklog.produce import sources
+from ranklog.produce.framer import Framer
+from ranklog.produce.sources import TextSource
+from ranklog.stream.frames import decode_frame
+from tests.produce.reading import Seen, lines_of
+from tests.stream.test_frames import stream
+
+TRACE = b"""before
+Traceback (most recent call last):
+  File "a.py", line 1, in f
+    g()
+ValueError: x
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "a.py", line 3, in <module>
+RuntimeError: y
+after
+"""
+
+
+def read(tmp_path: Path, *portions: bytes, final: bool = True) -> tuple[list[Seen], list[bytes]]:
+    """What a source makes of bytes that arrive in portions: lines, and the rows' raw bytes."""
+    path = tmp_path / "out"
+    path.write_bytes(b"")
+    frames: list[bytes] = []
+    framer = Framer("agent", lambda _, data: frames.append(data))
+    source = TextSource(path, framer.state(stream(channel="stdout")))
+    for portion in portions:
+        with path.open("ab") as file:
+            file.write(portion)
+        source.read(framer, 1_700_000_000_000_000_000, final=False)
+    source.read(framer, 1_700_000_000_000_000_000, final=final)
+    framer.cut_all()
+    source.close()
+    decoded = [decode_frame(data) for data in frames]
+    return [line for frame in decoded for line in lines_of(frame)], [f.raw for f in decoded]
+
+
+def test_lines_are_joined_from_portions(tmp_path: Path) -> None:
+    lines, _ = read(tmp_path, b"a", b"b\nc\r", b"\n", b"\n", b"last")
+
+    assert [line.text for line in lines] == ["ab", "c\r", "", "last"]
+    assert [line.flags for line in lines] == [TS_ARRIVAL] * 3 + [TS_ARRIVAL | NO_LF]
+
+
+def test_a_partial_line_waits(tmp_path: Path) -> None:
+    lines, _ = read(tmp_path, b"a\nb", final=False)
+
+    assert [line.text for line in lines] == ["a"]
+
+
+def test_invalid_utf8_is_kept_as_bytes(tmp_path: Path) -> None:
+    lines, raws = read(tmp_path, b"ok\nbad \xff\xfe!\n")
+
+    assert [line.text for line in lines] == ["ok", "bad ��!"]
+    assert [bool(line.flags & INVALID_UTF8) for line in lines] == [False, True]
+    assert raws == [b"bad \xff\xfe!"]
+
+
+def test_a_progress_bar_keeps_its_last_state(tmp_path: Path) -> None:
+    lines, _ = read(tmp_path, b"\r 10%\r 20%", b"\r 30%\nnext\n\rstill 1%\rstill 2%")
+
+    assert [line.text for line in lines] == [" 30%", "next", "still 2%"]
+
+
+def test_an_endless_progress_bar_does_not_grow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "PIECE_BYTES", 64)
+    bar = b"".join(b"\r%3d%%" % n for n in range(100))
+    lines, _ = read(tmp_path, bar[:150], bar[150:], b"\n")
+
+    assert [line.text for line in lines] == [" 99%"]
+
+
+def test_a_traceback_is_a_group_and_an_error(tmp_path: Path) -> None:
+    lines, _ = read(tmp_path, TRACE)
+
+    assert [line.group for line in lines] == [None, *[1] * 10, None]
+    assert [line.level for line in lines] == [None, *[40] * 10, None]
+    assert lines[1].flags & LEVEL_INFERRED
+    assert all(line.flags & LEVEL_INHERITED for line in lines[2:11])
+
+
+def test_torchs_prefix_is_an_envelope(tmp_path: Path) -> None:
+    lines, _ = read(tmp_path, b"[rank3]: Traceback (most recent call last):\n[rank3]:   File\n")
+
+    assert [(line.group, line.level) for line in lines] == [(0, 40), (0, 40)]
+
+
+@given(st.binary(max_size=300), st.lists(st.integers(0, 300), max_size=6))
+@settings(max_examples=100)
+def test_lines_do_not_depend_on_the_portions(data: bytes, cuts: list[int]) -> None:
+    data = data.replace(b"\x01", b"\r").replace(b"\x02", b"\n").replace(b"\x00", TRACE)
+    edges = [0, *sorted(cuts), len(data)]
+    portions = [data[a:b] for a, b in itertools.pairwise(edges)]
+    before = sources.PIECE_BYTES
+    sources.PIECE_BYTES = framing.PIECE_BYTES = 40
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            assert read(Path(folder), data) == read(Path(folder), *portions)
+    finally:
+        sources.PIECE_BYTES = framing.PIECE_BYTES = before
