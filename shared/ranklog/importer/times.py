@@ -46,6 +46,11 @@ class Parsed:
     day: I64
     offset: I64
 
+    def keep(self, mask: Flags) -> Parsed:
+        """The values where the mask is set."""
+        columns = (self.local, self.month, self.day, self.offset)
+        return Parsed(self.completeness, *(column[mask] for column in columns))
+
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
@@ -69,6 +74,12 @@ def resolve(parsed: Parsed, before: I64, zone: tzinfo, anchor: Anchor) -> I64:
     if parsed.completeness == NO_YEAR:
         return _to_utc(_add_year(parsed, zone, anchor), parsed.offset, zone)
     return _add_date(parsed, before, zone, anchor)
+
+
+def has_zone(parsed: Parsed) -> Flags:
+    """Which values say their zone."""
+    zoned: Flags = parsed.offset != _NO_ZONE
+    return zoned
 
 
 def _to_utc(local: I64, offset: I64, zone: tzinfo) -> I64:
