@@ -1,7 +1,7 @@
 """Write path on AWS: one batch of a Kinesis shard becomes segments and indexes.
 
 Trigger: the event source mapping of the frames stream, one shard's records in order.
-Reads: nothing but the batch.
+Reads: the batch, and each tenant's `config/rules/` (LIST, GET; again when a minute old).
 Writes: segments, hour markers and indexes of the tenants in the batch, and what can't be decoded to
     their `quarantine/` (PUT, create-once).
 Retries: a batch that the store did not take whole is reported from its first record and comes
@@ -21,7 +21,7 @@ from aws_lambda_powertools import Logger
 
 from ranklog.errors import RanklogError
 from ranklog.ingest.batch import ingest_batch
-from ranklog.rules.ruleset import RuleSet
+from ranklog.ingest.tenant_rules import TenantRules
 from ranklog.serverless.settings import read_settings
 from ranklog.store import Store, open_store
 from ranklog.stream.kinesis import records_from_lambda_event, source_of_lambda_event
@@ -30,8 +30,9 @@ logger = Logger(service="ingest")
 
 
 @cache
-def _resources() -> tuple[Store, RuleSet]:
-    return open_store(read_settings(os.environ).store_url), RuleSet.load()
+def _resources() -> tuple[Store, TenantRules]:
+    store = open_store(read_settings(os.environ).store_url)
+    return store, TenantRules(store)
 
 
 @logger.inject_lambda_context(clear_state=True)
@@ -58,6 +59,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, list[dict[str, str
             "already": len(report.already),
             "quarantined": [[bad.sequence, bad.key] for bad in report.bad],
             "rules_failed": sorted(report.rules_failed),
+            "rules_refused": sorted(rules.refused),
         },
     )
     return {"batchItemFailures": []}

@@ -61,6 +61,9 @@ METADATA_COLUMNS_MAX = 256
 # Distinct letter runs kept per row group; past it the row group is doubt for one-word literals.
 LETTER_RUNS_PER_ROW_GROUP_MAX = 4_096
 
+# A changed rule reaches every ingest within this.
+RULES_AGE_S_MAX = 60
+
 # --- Kinesis ----------------------------------------------------------------------------------
 # One record with its partition key; a stream can be told to take 10 MiB, which we don't ask for.
 KINESIS_RECORD_BYTES_MAX = 1 * MIB

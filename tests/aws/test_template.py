@@ -120,7 +120,7 @@ def statements(template: dict[str, Any], role: str) -> list[dict[str, Any]]:
     [
         (
             "IngestRole",
-            {"s3:PutObject", "s3:ListBucket", "sqs:SendMessage"}
+            {"s3:GetObject", "s3:PutObject", "s3:ListBucket", "sqs:SendMessage"}
             | {"kinesis:GetRecords", "kinesis:GetShardIterator", "kinesis:ListShards"}
             | {"kinesis:DescribeStream", "kinesis:DescribeStreamSummary"},
         ),

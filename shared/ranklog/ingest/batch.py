@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,9 @@ from ranklog.store.protocol import Store
 
 if TYPE_CHECKING:
     from ranklog.rules.ruleset import RuleSet
+
+    # One set for all, or a tenant's own.
+    Rules = RuleSet | Callable[[str], RuleSet] | None
 
 __all__ = ["IngestReport", "Record", "ingest_batch", "ingest_frames"]
 
@@ -46,7 +49,7 @@ def ingest_batch(
     records: Sequence[Record],
     *,
     store: Store,
-    rules: RuleSet | None = None,
+    rules: Rules = None,
     source: str,
     first: str,
     last: str,
@@ -69,7 +72,7 @@ def ingest_frames(
     received: Sequence[Received],
     *,
     store: Store,
-    rules: RuleSet | None,
+    rules: Rules,
     source: str,
     first: str,
     last: str,
@@ -80,7 +83,8 @@ def ingest_frames(
         gathered = gather(frames)
         order = distinct_rows(gathered.rows)
         facts = find_facts(gathered.rows)
-        rows = fill_iteration(_apply_rules(gathered.rows, facts, rules, report))
+        own = rules(tenant) if callable(rules) else rules
+        rows = fill_iteration(_apply_rules(gathered.rows, facts, own, report))
         beside = Beside(frames=tuple(_frame_ref(item) for item in frames))
         arrival_ns = min(item.arrival_ns for item in frames)
         report.repeated += len(rows) - len(order)
