@@ -1,0 +1,285 @@
+"""Which row groups and templates of a segment might match a query, from its index alone.
+
+A *cell* is the rows of one template in one row group. For each cell a query is answered with two
+bits: it *might* match a row, it *surely* matches every row. NOT swaps them, so that a negated term
+prunes what its term surely matches. Doubt is "might, not surely", and keeps.
+
+Shapes: a set of templates is a Python int, bit `tid`; a `Cells` is (might, surely), two such sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from ranklog.layout.index import SegmentIndex
+from ranklog.model import query as q
+from ranklog.plan.literals import AllOf, AnyOf, Anything, LiteralTree, Required, required_literals
+from ranklog.plan.prune_fields import FieldTerm, SegmentFacts
+from ranklog.plan.prune_text import Dictionary, LiteralTerm
+from ranklog.plan.render import render_expr
+from ranklog.plan.values import Regexes
+
+Cells: TypeAlias = "tuple[int, int]"
+Reason: TypeAlias = "tuple[str, str]"
+# At most that many reasons of one segment are shown.
+WITNESSES_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """Why a row group is left out. `by`: template | token | bloom | bound | stream | site | terms."""
+
+    row_group: int
+    by: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What is left of a segment.
+
+    `row_groups` by position and `tids` might hold a match; `tids` None: every template of them.
+    `rows`: the same as half-open row ranges, exact per row group and template. `certain`: every row
+    in `rows` matches. `skipped`: one witness for each row group that is left out.
+    """
+
+    row_groups: tuple[int, ...]
+    tids: tuple[int, ...] | None
+    rows: tuple[tuple[int, int], ...]
+    certain: bool
+    skipped: tuple[Witness, ...]
+
+    def witnesses(self) -> list[dict[str, Any]]:
+        """Row groups by reason, as `explain` shows them."""
+        grouped: dict[Reason, list[int]] = {}
+        for witness in self.skipped:
+            grouped.setdefault((witness.by, witness.what), []).append(witness.row_group)
+        return [
+            {"by": by, "what": what, "row_groups": groups}
+            for (by, what), groups in list(grouped.items())[:WITNESSES_MAX]
+        ]
+
+
+def prune(index: SegmentIndex, expr: q.Expr, regexes: Regexes | None = None) -> Pruned:
+    """One segment. Without `regexes`, regexes on fields (`host:/…/`) are doubt."""
+    return Pruner(expr, regexes).prune(index)
+
+
+class Pruner:
+    """A query that prunes segment after segment; its regexes are read once."""
+
+    def __init__(self, expr: q.Expr, regexes: Regexes | None = None) -> None:
+        self._expr = expr
+        self._regexes = regexes
+        self._required: dict[q.Matches, Required] = {}
+
+    def prune(self, index: SegmentIndex) -> Pruned:
+        """Raises Corrupt where a section of the index is damaged."""
+        facts = SegmentFacts(index, self._regexes)
+        term = self._term(self._expr, facts, Dictionary(index))
+        present = _templates_of_groups(index)
+        kept, skipped, left, certain = [], [], {}, True
+        for group, templates in enumerate(present):
+            might, surely = term.cells(group)
+            if might & templates:
+                kept.append(group)
+                left[group] = might & templates
+                certain = certain and not might & templates & ~surely
+            else:
+                skipped.append(Witness(group, *term.reason(group, templates)))
+        tids = 0
+        for templates in left.values():
+            tids |= templates
+        everywhere = all(left[group] == present[group] for group in kept)
+        return Pruned(
+            tuple(kept),
+            None if everywhere else tuple(_bits(tids)),
+            _row_ranges(index, left),
+            certain,
+            tuple(skipped),
+        )
+
+    def _term(self, expr: q.Expr, facts: SegmentFacts, dictionary: Dictionary) -> Term:
+        if isinstance(expr, q.Everything):
+            return _Constant(dictionary.all, dictionary.all)
+        if isinstance(expr, (q.And, q.Or)):
+            items = [self._term(item, facts, dictionary) for item in expr.items]
+            return _Every(items) if isinstance(expr, q.And) else _Some(items)
+        if isinstance(expr, q.Not):
+            shown = render_expr(expr.item)
+            return _Never(self._term(expr.item, facts, dictionary), shown, dictionary.all)
+        if isinstance(expr, q.Contains):
+            if not expr.literal:
+                return _Constant(dictionary.all, dictionary.all)
+            return LiteralTerm(dictionary, expr.literal)
+        if isinstance(expr, q.Matches):
+            return self._matches(expr, dictionary)
+        if isinstance(expr, (q.Field, q.NearSet)):
+            return FieldTerm(facts, expr, dictionary.all)
+        return _Constant(dictionary.all, 0)
+
+    def _matches(self, expr: q.Matches, dictionary: Dictionary) -> Term:
+        if expr not in self._required:
+            self._required[expr] = required_literals(expr.pattern, expr.flags)
+        required = self._required[expr]
+        if required.exact and required.tree == Anything():
+            return _Constant(dictionary.all, dictionary.all)
+        tree = _tree_term(required.tree, dictionary)
+        return tree if required.exact else _AtMost(tree)
+
+
+class Term(Protocol):
+    """A query's term, or terms, over one segment."""
+
+    def cells(self, group: int) -> Cells:
+        """(might, surely) over the templates of a row group; bits of other templates say nothing."""
+        ...
+
+    def reason(self, group: int, templates: int) -> Reason:
+        """Why none of these templates of the row group might match."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Constant:
+    might: int
+    surely: int
+
+    def cells(self, group: int) -> Cells:
+        return self.might, self.surely
+
+    def reason(self, group: int, templates: int) -> Reason:
+        return "terms", "no line matches"
+
+
+@dataclass(frozen=True, slots=True)
+class _Every:
+    items: Sequence[Term]
+
+    def cells(self, group: int) -> Cells:
+        might, surely = -1, -1
+        for item in self.items:
+            item_might, item_surely = item.cells(group)
+            might &= item_might
+            surely &= item_surely
+        return might, surely
+
+    def reason(self, group: int, templates: int) -> Reason:
+        left, reasons = templates, []
+        for item in self.items:
+            might = item.cells(group)[0]
+            if not might & templates:
+                return item.reason(group, templates)
+            if left & ~might:
+                reasons.append(item.reason(group, left & ~might)[1])
+            left &= might
+        return "terms", "no template fits all terms: " + "; ".join(reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class _Some:
+    items: Sequence[Term]
+
+    def cells(self, group: int) -> Cells:
+        might, surely = 0, 0
+        for item in self.items:
+            item_might, item_surely = item.cells(group)
+            might |= item_might
+            surely |= item_surely
+        return might, surely
+
+    def reason(self, group: int, templates: int) -> Reason:
+        reasons = [item.reason(group, templates) for item in self.items]
+        kinds = {by for by, _ in reasons}
+        by = kinds.pop() if len(kinds) == 1 else "terms"
+        return by, "; ".join(what for _, what in reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class _Never:
+    """NOT: the exact complement."""
+
+    item: Term
+    shown: str
+    everything: int
+
+    def cells(self, group: int) -> Cells:
+        might, surely = self.item.cells(group)
+        return self.everything & ~surely, self.everything & ~might
+
+    def reason(self, group: int, templates: int) -> Reason:
+        return "terms", f"every line matches {self.shown}"
+
+
+@dataclass(frozen=True, slots=True)
+class _AtMost:
+    """What the tree requires is necessary, and may not be enough."""
+
+    item: Term
+
+    def cells(self, group: int) -> Cells:
+        return self.item.cells(group)[0], 0
+
+    def reason(self, group: int, templates: int) -> Reason:
+        return self.item.reason(group, templates)
+
+
+def _tree_term(tree: LiteralTree, dictionary: Dictionary) -> Term:
+    if isinstance(tree, Anything):
+        return _Constant(dictionary.all, 0)
+    if isinstance(tree, AllOf):
+        return _Every([_tree_term(item, dictionary) for item in tree.items])
+    if isinstance(tree, AnyOf):
+        return _Some([_tree_term(item, dictionary) for item in tree.items])
+    return LiteralTerm(
+        dictionary,
+        tree.text,
+        folded=tree.folded,
+        token_start=tree.token_start,
+        token_end=tree.token_end,
+    )
+
+
+def _templates_of_groups(index: SegmentIndex) -> list[int]:
+    """The templates that each row group has rows of."""
+    groups = index.head.row_groups
+    found = [0] * len(groups)
+    group = 0
+    for run in index.template_rows:
+        end = run.first_row + run.rows
+        while group < len(groups) and groups[group].first_row + groups[group].rows <= run.first_row:
+            group += 1
+        at = group
+        while at < len(groups) and groups[at].first_row < end:
+            found[at] |= 1 << run.tid
+            at += 1
+    return found
+
+
+def _row_ranges(index: SegmentIndex, left: dict[int, int]) -> tuple[tuple[int, int], ...]:
+    """Rows of the cells that are left, neighbours joined."""
+    groups = index.head.row_groups
+    ranges: list[tuple[int, int]] = []
+    group = 0
+    for run in index.template_rows:
+        end = run.first_row + run.rows
+        while group < len(groups) and groups[group].first_row + groups[group].rows <= run.first_row:
+            group += 1
+        at = group
+        while at < len(groups) and groups[at].first_row < end:
+            if left.get(at, 0) >> run.tid & 1:
+                low = max(run.first_row, groups[at].first_row)
+                high = min(end, groups[at].first_row + groups[at].rows)
+                if ranges and ranges[-1][1] == low:
+                    ranges[-1] = (ranges[-1][0], high)
+                else:
+                    ranges.append((low, high))
+            at += 1
+    return tuple(ranges)
+
+
+def _bits(mask: int) -> list[int]:
+    """Positions of the set bits, ascending."""
+    return [i for i, bit in enumerate(reversed(f"{mask:b}")) if bit == "1"]

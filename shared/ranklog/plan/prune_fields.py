@@ -1,0 +1,311 @@
+"""Field terms against an index: bounds of row groups, the stream table, call sites, string blooms.
+
+Answers are True: every row, False: no row, None: doubt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import TypeAlias
+
+from ranklog.layout import schema
+from ranklog.layout.index import SegmentIndex
+from ranklog.limits import TOKEN_BYTES_MAX
+from ranklog.model import query as q
+from ranklog.model.index import Bounds, RowGroup, SiteCount
+from ranklog.plan.render import render_expr
+from ranklog.plan.scope import STREAM_FIELDS, streams_hold, template_text
+from ranklog.plan.values import Regexes, numbers_hold, texts_hold
+
+Answer: TypeAlias = "bool | None"
+
+_BOUNDED = {
+    "level": schema.LEVEL,
+    "iteration": schema.ITERATION,
+    "rank": schema.RANK,
+    "time": schema.TS,
+    "seq": schema.SEQ,
+}
+_SITE_FIELDS: dict[str, Callable[[SiteCount], str | int | None]] = {
+    "call_site": lambda site: site.call_site,
+    "function": lambda site: site.function,
+    "logger": lambda site: site.logger,
+    "level": lambda site: site.level,
+}
+# What no index answers, or what is the same for every line.
+_UNANSWERED = frozenset(["group", "id", "series", "superseded", "kind"])
+
+
+class SegmentFacts:
+    """What the terms of one query ask of one segment, each looked up once."""
+
+    def __init__(self, index: SegmentIndex, regexes: Regexes | None) -> None:
+        self.index = index
+        self.regexes = regexes
+
+    @cached_property
+    def sites(self) -> tuple[SiteCount, ...] | None:
+        """Call sites of every row, None where the index does not count them all."""
+        sites = self.index.sites
+        return sites if sum(site.count for site in sites) == self.index.head.rows else None
+
+    def engine(self, field: q.Field) -> Regexes | None:
+        """What runs the patterns of the field's values; None where nothing here can."""
+        if self.regexes is None and any(isinstance(v, q.RegexValue) for v in field.values):
+            return None
+        return self.regexes or _globs
+
+
+def _globs(pattern: str, flags: str, texts: Sequence[str]) -> list[bool]:
+    """Patterns of globs (`typed.glob_pattern`), which RE2 and Python read alike but for the `$`."""
+    program = re.compile(pattern.removesuffix("$") + r"\Z")
+    return [program.match(text) is not None for text in texts]
+
+
+class FieldTerm:
+    """A field's term, or intervals near a match, over one segment."""
+
+    def __init__(self, facts: SegmentFacts, term: q.Field | q.NearSet, everything: int) -> None:
+        self._facts = facts
+        self._term = term
+        self._all = everything
+        self._by_templates: tuple[int, int] | None = None
+        self._answers: dict[int, Answer] = {}
+        self._hits = self._stream_hits()
+
+    def cells(self, group: int) -> tuple[int, int]:
+        answer = self._answer(group)
+        if answer is not None:
+            return (self._all, self._all) if answer else (0, 0)
+        if self._by_templates is None:
+            self._by_templates = self._templates()
+        return self._by_templates
+
+    def reason(self, group: int, templates: int) -> tuple[str, str]:
+        shown = render_expr(self._term)
+        if self._answer(group) is None:
+            return "site", f"no template of these lines has {shown}"
+        if self._hits is not None:
+            return "stream", f"no stream of these lines has {shown}"
+        return "bound", f"no line has {shown}"
+
+    def _answer(self, group: int) -> Answer:
+        if group not in self._answers:
+            self._answers[group] = self._look_up(self._facts.index.head.row_groups[group], group)
+        return self._answers[group]
+
+    def _look_up(self, described: RowGroup, group: int) -> Answer:
+        term = self._term
+        if isinstance(term, q.NearSet):
+            return _near(term, described)
+        if term.key in _BOUNDED:
+            bounds = described.bounds.get(_BOUNDED[term.key])
+            found = None if bounds is None else _any(_compare_all(bounds, term))
+            return found if found is not None else self._by_streams(described)
+        if term.key in STREAM_FIELDS:
+            return self._by_streams(described)
+        if term.key in _SITE_FIELDS or term.key == "template" or term.key in _UNANSWERED:
+            return None
+        return self._metadata(term, described, group)
+
+    def _by_streams(self, described: RowGroup) -> Answer:
+        hits = self._hits
+        if hits is None or not described.streams:
+            return None
+        found = [hits[stream] for stream in described.streams]
+        return True if all(found) else None if any(found) else False
+
+    def _stream_hits(self) -> list[bool] | None:
+        """Per stream, whether its lines have it; None where the stream does not say."""
+        term = self._term
+        if isinstance(term, q.NearSet):
+            return None
+        entries = self._facts.index.head.streams
+        if term.key == "rank":
+            if any(entry.ranks for entry in entries):
+                return None
+        elif term.key not in STREAM_FIELDS:
+            return None
+        engine = self._facts.engine(term)
+        return None if engine is None else streams_hold(term, entries, engine)
+
+    def _metadata(self, term: q.Field, described: RowGroup, group: int) -> Answer:
+        head = self._facts.index.head
+        names = {t: schema.metadata_column(t, term.key) for t in schema.METADATA_TYPES}
+        if any(name in head.overflow for name in names.values()):
+            return None
+        there = [t for t, name in names.items() if name in head.columns]
+        numbers = [described.bounds.get(names[t]) for t in there if t != "str"]
+        return _any(
+            self._metadata_value(term, value, there, numbers, group) for value in term.values
+        )
+
+    def _metadata_value(
+        self,
+        term: q.Field,
+        value: q.Value,
+        there: Sequence[str],
+        numbers: Sequence[Bounds | None],
+        group: int,
+    ) -> Answer:
+        if isinstance(value, (q.Null, q.Present)):
+            present = _presence("str" in there, numbers)
+            if isinstance(value, q.Present):
+                return present if term.op == ":" else False
+            if term.op == "!=":
+                return present
+            return None if present is None else not present
+        if isinstance(value, (q.Number, q.Range)):
+            return _any(None if b is None else _compare(b, term.op, value) for b in numbers)
+        if "str" not in there:
+            return False
+        exact = isinstance(value, q.Exact) and term.op == ":"
+        if exact and len(value.text.encode("utf-8", "surrogatepass")) <= TOKEN_BYTES_MAX:  # type: ignore[union-attr]
+            index = self._facts.index
+            return None if index.bloom_may_contain_value(group, term.key, value.text) else False  # type: ignore[union-attr]
+        return None
+
+    def _templates(self) -> tuple[int, int]:
+        """(might, surely) by template, where templates or their call sites say it."""
+        term = self._term
+        if isinstance(term, q.NearSet):
+            return self._all, 0
+        engine = self._facts.engine(term)
+        if engine is None:
+            return self._all, 0
+        if term.key == "template":
+            texts = [None, *map(template_text, self._facts.index.templates[1:])]
+            held = sum(1 << tid for tid, hit in enumerate(texts_hold(term, texts, engine)) if hit)
+            return held, held
+        sites = self._facts.sites if term.key in _SITE_FIELDS else None
+        if sites is None:
+            return self._all, 0
+        return _by_template(sites, _sites_hold(term, sites, engine))
+
+
+def _by_template(sites: Sequence[SiteCount], held: Sequence[bool]) -> tuple[int, int]:
+    """Templates of which a call site holds, and those of which every one does."""
+    might = fails = 0
+    for site, hit in zip(sites, held, strict=True):
+        if hit:
+            might |= 1 << site.tid
+        else:
+            fails |= 1 << site.tid
+    return might, might & ~fails
+
+
+def _sites_hold(term: q.Field, sites: Sequence[SiteCount], engine: Regexes) -> list[bool]:
+    if term.key == "level":
+        return numbers_hold(term, [site.level for site in sites])
+    if term.key != "call_site":
+        names = [_SITE_FIELDS[term.key](site) for site in sites]
+        return texts_hold(term, [None if n is None else str(n) for n in names], engine)
+    found: dict[str | None, bool] = {}
+    for site in sites:
+        if site.call_site not in found:
+            found[site.call_site] = call_site_holds(term, site.call_site, engine)
+    return [found[site.call_site] for site in sites]
+
+
+def call_site_holds(term: q.Field, site: str | None, engine: Regexes) -> bool:
+    """`trainer.py:88` and `trainer.py` hold for every path that ends in `/trainer.py`."""
+    if site is None:
+        return term.op == ":" and any(isinstance(value, q.Null) for value in term.values)
+    held = any(_call_site_value_holds(value, site, engine) for value in term.values)
+    return not held if term.op == "!=" else held
+
+
+def _call_site_value_holds(value: q.Value, site: str, engine: Regexes) -> bool:
+    if isinstance(value, q.RegexValue):
+        return engine(value.pattern, value.flags, [site])[0]
+    if isinstance(value, q.Exact):
+        shown, body = value.text, re.escape(value.text)
+    elif isinstance(value, q.Glob):
+        shown, body = value.source, value.pattern.removeprefix("(?s)^").removesuffix("$")
+    else:
+        return isinstance(value, q.Present)
+    line = "" if re.search(r":[0-9*?]+$", shown) else "(?::[0-9]+)?"
+    return re.search(rf"(?s)(?:^|/){body}{line}\Z", site) is not None
+
+
+def _near(term: q.NearSet, described: RowGroup) -> Answer:
+    """Whether any interval meets the row group."""
+    bounds = described.bounds.get(schema.TS if term.axis == "time" else schema.ITERATION)
+    # a line without an iteration may carry one
+    if bounds is None or bounds.low is None or bounds.high is None or bounds.has_null:
+        return None if term.groups else False
+    low, high = bounds.low, bounds.high
+    near = any(start <= high and end > low for _, spans in term.groups for start, end in spans)
+    return None if near else False
+
+
+def _any(answers: Iterable[Answer]) -> Answer:
+    """OR of answers."""
+    found = list(answers)
+    return True if True in found else None if None in found else False
+
+
+def _presence(strings: bool, numbers: Sequence[Bounds | None]) -> Answer:
+    """Whether rows have a value of any type."""
+    if any(b is not None and not b.has_null for b in numbers):
+        return True
+    if strings or any(b is None or b.low is not None or b.has_nan for b in numbers):
+        return None
+    return False
+
+
+def _compare_all(bounds: Bounds, term: q.Field) -> list[Answer]:
+    return [_compare(bounds, term.op, value) for value in term.values]
+
+
+def _compare(bounds: Bounds, op: str, value: q.Value) -> Answer:
+    """One value against the values of a row group; absent values and NaN fail every comparison."""
+    if isinstance(value, (q.Null, q.Present)):
+        present = _presence(False, [bounds])
+        if isinstance(value, q.Present):
+            return present if op == ":" else False
+        return present if op == "!=" or present is None else not present
+    if not isinstance(value, (q.Number, q.Range)):
+        return None
+    low, high = bounds.low, bounds.high
+    if isinstance(value, q.Number) and value.value != value.value:
+        return None if op in (":", "!=") and (bounds.has_nan or low is not None) else False
+    if low is None or high is None:
+        return False
+    if isinstance(value, q.Number):
+        some, every = _compare_number(low, high, op, value.value)
+    else:
+        some, every = _compare_range(low, high, op, value)
+    if not some:
+        return False
+    return True if every and not bounds.has_null and not bounds.has_nan else None
+
+
+def _compare_number(
+    low: int | float, high: int | float, op: str, value: int | float
+) -> tuple[bool, bool]:
+    """Whether some, and whether every number in [low, high] compares true; ends are attained."""
+    if op == ">=":
+        return high >= value, low >= value
+    if op == ">":
+        return high > value, low > value
+    if op == "<=":
+        return low <= value, high <= value
+    if op == "<":
+        return low < value, high < value
+    only, outside = low == high == value, value < low or value > high
+    return (not only, outside) if op == "!=" else (not outside, only)
+
+
+def _compare_range(
+    low: int | float, high: int | float, op: str, value: q.Range
+) -> tuple[bool, bool]:
+    if op != ":":
+        return True, False
+    above = value.low is None or high >= value.low
+    below = value.high is None or (low <= value.high if value.inclusive else low < value.high)
+    all_above = value.low is None or low >= value.low
+    all_below = value.high is None or (high <= value.high if value.inclusive else high < value.high)
+    return above and below, all_above and all_below
