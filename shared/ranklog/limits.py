@@ -64,6 +64,9 @@ LETTER_RUNS_PER_ROW_GROUP_MAX = 4_096
 # A changed rule reaches every ingest within this.
 RULES_AGE_S_MAX = 60
 
+# Tenants whose client, with its cached indexes, a root keeps; the one not asked longest goes.
+CLIENTS_KEPT_MAX = 32
+
 # --- Kinesis ----------------------------------------------------------------------------------
 # One record with its partition key; a stream can be told to take 10 MiB, which we don't ask for.
 KINESIS_RECORD_BYTES_MAX = 1 * MIB
@@ -138,3 +141,8 @@ RULE_PAIRS_PER_LINE_MAX = 256
 # --- HTTP API ---------------------------------------------------------------------------------
 # Body of one request: a Lambda payload of 6 MB holds 4.5 MB in base64. Over it: 413.
 REQUEST_BYTES_MAX = 4_500_000
+# Body of one response: JSON inside Lambda's JSON, quotes escaped, under its 6 MB. A longer page of
+# lines is cut and has a cursor.
+RESPONSE_BYTES_MAX = 4_500_000
+# Lines of one page where no limit is given; the next page has a cursor.
+API_PAGE_LINES_MAX = 10_000

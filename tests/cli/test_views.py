@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from datetime import timezone
+from typing import Any
 
 import pytest
 
+from ranklog.answer.render import line_json
 from ranklog.cli.compare_view import show_comparison
 from ranklog.cli.console import Console
 from ranklog.cli.line_view import LineView
 from ranklog.cli.tables import cells, fit, print_table, shown_bytes, shown_ranks
 from ranklog.cli.times import shown_span, shown_time
 from ranklog.spmd.compare import Side, compare
+from ranklog.spmd.hunks import Comparison
 from tests.spmd.lines import column, line
 
 
@@ -34,6 +37,10 @@ def test_lines_have_a_day_a_clock_a_rank_gutter_and_a_level(
     )
 
 
+def rows(found: Comparison) -> list[dict[str, Any]]:
+    return [hunk.to_json(line_json, str) for hunk in found.hunks]
+
+
 def test_ranks_stand_side_by_side_with_what_changed_below(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -42,18 +49,18 @@ def test_ranks_stand_side_by_side_with_what_changed_below(
         Side("7", column(7, (4, "loss 97.5"), (5, "retry"))),
     ]
     console = Console()
-    show_comparison(console, compare(sides, peers=column(1, (4, "loss 2.5"))))
+    show_comparison(console, rows(compare(sides, peers=column(1, (4, "loss 2.5")))))
     out = capsys.readouterr().out
     wide = (console.width - 5) // 2
     assert out == (
         f"  {'rank 0':<{wide}} │ rank 7\n"
         "── iteration 4 ──\n"
         f"~ {'loss 2.5':<{wide}} │ loss 97.5\n"
-        "    loss  0: 2.5, 7: 97.5  (peers' median 2.5, off by 95)\n"
+        "    loss  0: 2.5, 7: 97.5  (peers' median 2.5, off by 95.0)\n"
         f"- {'saved':<{wide}} │\n"
         "── iteration 5 ──\n"
         f"+ {'':<{wide}} │ retry\n"
-        "0 equal, 1 inserted, 1 deleted, 1 changed\n"
+        "1 inserted, 1 deleted, 1 changed\n"
     )
 
 
@@ -61,7 +68,7 @@ def test_eight_ranks_that_do_not_fit_side_by_side_stand_below_each_other(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     sides = [Side(str(k), column(k, "same", *(["odd"] if k == 5 else []))) for k in range(8)]
-    show_comparison(Console(), compare(sides))
+    show_comparison(Console(), rows(compare(sides)))
     assert "+ rank 5 │ odd\n" in capsys.readouterr().out
 
 

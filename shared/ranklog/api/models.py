@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -46,6 +46,7 @@ class SearchBody(Restrictions):
 class CountBody(Restrictions):
     """A count, whole or by fields and buckets."""
 
+    explain: bool = False
     by: list[Text] = []
     every: Text | None = Field(None, description="10s (time) or 100i (iterations)")
 
@@ -63,3 +64,74 @@ class ExportBody(Restrictions):
 
     format: Literal["jsonl", "text"] = "jsonl"
     cursor: Text | None = None
+
+
+class RunsParameters(BaseModel):
+    """Restrictions as parameters of a GET."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    run: Text | None = None
+    since: Text | None = None
+    until: Text | None = None
+    last: Text | None = None
+    tz: Text = "UTC"
+
+
+class StreamsParameters(BaseModel):
+    """The run stands in the path."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    attempt: Text | None = None
+    rank: Text | None = None
+    host: Text | None = None
+
+
+class CallSitesParameters(RunsParameters):
+    """Call sites of the lines that match."""
+
+    query: Text = ""
+    attempt: Text | None = None
+    rank: Text | None = None
+    host: Text | None = None
+    level: Text | None = None
+    iteration: Text | None = None
+    uneven: bool = False
+    full_scan: bool = False
+
+
+class SearchAnswer(BaseModel):
+    """What a search answers; `lines` are the lines of the interfaces."""
+
+    lines: list[dict[str, Any]]
+    next: str | None
+    truncated: bool
+    completeness: dict[str, Any]
+    report: dict[str, Any]
+
+
+class Rows(BaseModel):
+    """Rows under a name of their own, with completeness and report."""
+
+    completeness: dict[str, Any]
+    report: dict[str, Any]
+
+
+class Health(BaseModel):
+    """That it is there, and which."""
+
+    status: Literal["ok"]
+    version: str
+
+
+class Problem(BaseModel):
+    """RFC 9457, with kind, hint and position of ours."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    kind: str
+    hint: str | None
+    position: int | None

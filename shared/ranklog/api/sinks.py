@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ranklog.errors import TooLarge, Unavailable
+from ranklog.errors import BadInput, TooLarge, Unavailable
 from ranklog.model.record import Record
-from ranklog.rules import RuleSet
 from ranklog.store.protocol import Store
 from ranklog.stream.frames import PeekedFrame, peek_header
+from ranklog.stream.kinesis import TOO_LARGE, put_frames
 from ranklog.stream.partition import partition_key
+
+if TYPE_CHECKING:
+    from ranklog.rules import RuleSet
+
+# A tenant's rules are read again after this time.
+RULES_NS = 60 * 1_000_000_000
 
 
 class KinesisFrames:
-    """Frames into a Kinesis stream, in the order of their host."""
+    """Frames into a Kinesis stream, in the order of their host. `client` is boto3's."""
 
     def __init__(self, client: Any, stream_name: str) -> None:
         self._client = client
@@ -23,8 +29,6 @@ class KinesisFrames:
 
     def accept(self, tenant: str, data: bytes) -> None:
         """Returns once Kinesis has the frame. Raises Unavailable, TooLarge."""
-        from ranklog.stream.kinesis import TOO_LARGE, put_frames
-
         key = _partition_key(tenant, peek_header(data))
         [outcome] = put_frames(self._client, self._stream_name, [(key, data)])
         if outcome.reason == TOO_LARGE:
@@ -39,29 +43,40 @@ class StoreFrames:
     A frame's source range is its agent, number and hash: one that is sent again stores nothing.
     """
 
-    def __init__(self, store: Store, rules: RuleSet | None, clock_ns: Callable[[], int]) -> None:
+    def __init__(self, store: Store, clock_ns: Callable[[], int]) -> None:
         self._store = store
-        self._rules = rules
         self._clock_ns = clock_ns
+        self._rules: dict[str, tuple[int, RuleSet]] = {}
         # Ingest is numpy over a whole frame: two at once would only wait for each other.
         self._lock = threading.Lock()
 
     def accept(self, tenant: str, data: bytes) -> None:
-        """Returns once the frame is searchable. Raises StoreFull, Unavailable."""
+        """Returns once the frame is searchable. Raises BadInput, StoreFull, Unavailable."""
         from ranklog.ingest.batch import ingest_batch
 
         peeked = peek_header(data)
+        now_ns = self._clock_ns()
         sequence = f"{peeked.header.number:020d}-{peeked.header_hash[:16]}"
-        record = Record(data, self._clock_ns(), sequence)
         with self._lock:
-            ingest_batch(
-                [record],
+            report = ingest_batch(
+                [Record(data, now_ns, sequence)],
                 store=self._store,
-                rules=self._rules,
+                rules=self._rules_of(tenant, now_ns),
                 source=f"http-{peeked.header.agent}",
                 first=sequence,
                 last=sequence,
             )
+        if report.bad:
+            raise BadInput(f"the frame can't be read: {report.bad[0].reason}")
+
+    def _rules_of(self, tenant: str, now_ns: int) -> RuleSet:
+        from ranklog.rules import load_ruleset
+
+        known = self._rules.get(tenant)
+        if known is None or not 0 <= now_ns - known[0] < RULES_NS:
+            rules, _ = load_ruleset(self._store, tenant)
+            known = self._rules[tenant] = (now_ns, rules)
+        return known[1]
 
 
 def _partition_key(tenant: str, peeked: PeekedFrame) -> str:

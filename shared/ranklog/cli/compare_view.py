@@ -2,79 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
+from typing import Any
 
 from ranklog.cli.console import Console
 from ranklog.cli.tables import fit, pad
-from ranklog.model.answer import Line
-from ranklog.spmd.hunks import Change, Comparison, Hunk
 
 _SIGNS = {"equal": " ", "insert": "+", "delete": "-", "change": "~"}
 _COLOURS = {"equal": "dim", "insert": "green", "delete": "red", "change": "yellow"}
+_WORDS = {"equal": "equal", "insert": "inserted", "delete": "deleted", "change": "changed"}
 # Narrower columns say nothing; then each side gets lines of its own.
 _COLUMN_MIN = 32
+_NOT_SIDES = ("name", "position", "peers_median", "distance")
 
 
-def show_comparison(console: Console, found: Comparison) -> None:
-    """The hunks under a head line, then how many places of each verdict there are."""
-    labels = found.sides
-    column = (console.width - 2 - 3 * (len(labels) - 1)) // len(labels)
-    beside = column >= _COLUMN_MIN
-    if beside:
-        heads = [pad(fit(f"rank {label}", column), column) for label in labels]
-        console.line(console.paint("  " + " │ ".join(heads).rstrip(), "bold"))
+def show_comparison(console: Console, hunks: Sequence[Mapping[str, Any]]) -> None:
+    """The hunks of one or several comparisons, then how many places of each verdict there are."""
     place: object = None
-    for hunk in found.hunks:
-        now = (hunk.attempt, hunk.iteration)
+    labels: list[str] = []
+    for hunk in hunks:
+        if list(hunk["ranks"]) != labels:
+            labels = list(hunk["ranks"])
+            _show_heads(console, labels)
+        now = (labels, hunk.get("attempt"), hunk["iteration"])
         if now != place:
             console.line(console.paint(_heading(hunk), "dim"))
             place = now
-        if beside:
-            _show_beside(console, hunk, labels, column)
+        if _column(console, labels) >= _COLUMN_MIN:
+            _show_beside(console, hunk)
         else:
             _show_below(console, hunk)
-        for change in hunk.values:
-            console.line(console.paint("    " + _change(change), _COLOURS["change"]))
-    console.line(_summary(found))
+        for change in hunk["values"]:
+            console.line(console.paint("    " + _change(console, change), _COLOURS["change"]))
+    console.line(_summary(hunks))
 
 
-def _heading(hunk: Hunk) -> str:
-    where = "no iteration" if hunk.iteration is None else f"iteration {hunk.iteration}"
-    attempt = f"attempt {hunk.attempt}, " if hunk.attempt else ""
+def _column(console: Console, labels: Sequence[str]) -> int:
+    return (console.width - 2 - 3 * (len(labels) - 1)) // len(labels)
+
+
+def _show_heads(console: Console, labels: Sequence[str]) -> None:
+    column = _column(console, labels)
+    if column < _COLUMN_MIN:
+        return
+    heads = [pad(fit(f"rank {console.safe(label)}", column), column) for label in labels]
+    console.line(console.paint("  " + " │ ".join(heads).rstrip(), "bold"))
+
+
+def _heading(hunk: Mapping[str, Any]) -> str:
+    iteration = hunk["iteration"]
+    where = "no iteration" if iteration is None else f"iteration {iteration}"
+    attempt = f"attempt {hunk['attempt']}, " if hunk.get("attempt") else ""
     return f"── {attempt}{where} ──"
 
 
-def _show_beside(console: Console, hunk: Hunk, labels: Iterable[str], column: int) -> None:
-    for row in zip_longest(*(hunk.lines[label] for label in labels)):
+def _show_beside(console: Console, hunk: Mapping[str, Any]) -> None:
+    op, columns = hunk["op"], hunk["ranks"]
+    column = _column(console, list(columns))
+    for row in zip_longest(*columns.values()):
         texts = [pad(fit(_text(console, line), column), column) for line in row]
-        shown = f"{_SIGNS[hunk.op]} {' │ '.join(texts).rstrip()}"
-        console.line(console.paint(shown, _COLOURS[hunk.op]))
+        shown = f"{_SIGNS[op]} {' │ '.join(texts).rstrip()}"
+        console.line(console.paint(shown, _COLOURS[op]))
 
 
-def _show_below(console: Console, hunk: Hunk) -> None:
-    for label, lines in hunk.lines.items():
+def _show_below(console: Console, hunk: Mapping[str, Any]) -> None:
+    op = hunk["op"]
+    for label, lines in hunk["ranks"].items():
         for line in lines:
-            shown = f"{_SIGNS[hunk.op]} rank {label} │ {_text(console, line)}"
-            console.line(console.paint(fit(shown, console.width), _COLOURS[hunk.op]))
+            shown = f"{_SIGNS[op]} rank {console.safe(label)} │ {_text(console, line)}"
+            console.line(console.paint(fit(shown, console.width), _COLOURS[op]))
 
 
-def _text(console: Console, line: Line | None) -> str:
-    return "" if line is None else console.safe(line.text).replace("\t", " ")
+def _text(console: Console, line: Mapping[str, Any] | None) -> str:
+    return "" if line is None else console.safe(line["text"]).replace("\t", " ")
 
 
-def _change(change: Change) -> str:
-    name = change.name or ("value" if change.position is None else f"value {change.position}")
-    values = ", ".join(f"{side}: {value}" for side, value in change.values.items())
-    text = f"{name}  {values}"
-    if change.peers_median is not None:
-        text += f"  (peers' median {change.peers_median:g}, off by {change.distance or 0:g})"
-    return text
+def _change(console: Console, change: Mapping[str, Any]) -> str:
+    name, position = change["name"], change["position"]
+    name = name or ("value" if position is None else f"value {position}")
+    sides = {key: value for key, value in change.items() if key not in _NOT_SIDES}
+    text = f"{name}  " + ", ".join(f"{side}: {value}" for side, value in sides.items())
+    if change["peers_median"] is not None:
+        text += f"  (peers' median {change['peers_median']}, off by {change['distance']})"
+    return console.safe(text)
 
 
-def _summary(found: Comparison) -> str:
-    counts = found.counts
-    return (
-        f"{counts['equal']} equal, {counts['insert']} inserted, {counts['delete']} deleted, "
-        f"{counts['change']} changed"
-    )
+def _summary(hunks: Sequence[Mapping[str, Any]]) -> str:
+    counts = dict.fromkeys(_WORDS, 0)
+    for hunk in hunks:
+        counts[hunk["op"]] += max(map(len, hunk["ranks"].values()), default=0)
+    if not counts["equal"]:
+        del counts["equal"]
+    return ", ".join(f"{count} {_WORDS[op]}" for op, count in counts.items())

@@ -39,7 +39,9 @@ def say_scope(
     """Defaults that were chosen for the user, and warnings, on stderr."""
     if report.defaulted and report.from_ns is not None:
         since = shown_time(report.from_ns, zone)
-        console.note(f"the newest 24 hours that hold data, since {since}: --since looks further back")
+        console.note(
+            f"the newest 24 hours that hold data, since {since}: --since looks further back"
+        )
     run = getattr(arguments, "run", None)
     if run and "@" not in run and len(report.run_ids) == 1:
         console.note(f"run {report.run_ids[0]}")

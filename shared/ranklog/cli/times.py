@@ -34,8 +34,12 @@ def shown_clock(ns: int, zone: tzinfo) -> str:
 
 
 def shown_time(ns: int | None, zone: tzinfo) -> str:
-    """`2026-05-01 10:30:15`, or `-`."""
-    return "-" if ns is None else _local(ns, zone).strftime("%Y-%m-%d %H:%M:%S")
+    """`2026-05-01 10:30:15`, with milliseconds where there are some, or `-`."""
+    if ns is None:
+        return "-"
+    text = _local(ns, zone).strftime("%Y-%m-%d %H:%M:%S")
+    part = ns % SECOND_NS // 1_000_000
+    return f"{text}.{part:03d}" if part else text
 
 
 def shown_span(ns: int) -> str:

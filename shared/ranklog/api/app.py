@@ -1,0 +1,230 @@
+"""The routes: decode, one call of the client, encode.
+
+`make_api(settings)` gives `handler(event, context)` for API Gateway events (HTTP API, payload 2.0).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Annotated, Any
+from urllib.parse import unquote
+
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
+from pydantic import BaseModel
+
+from ranklog._version import VERSION
+from ranklog.api import models
+from ranklog.api.answers import OCTETS, respond_lines, respond_rows, respond_text
+from ranklog.api.caller import tenant_of
+from ranklog.api.problems import PROBLEM, Forbidden, problem_of
+from ranklog.api.resolver import Pool, Resolver
+from ranklog.api.settings import Settings
+from ranklog.client import Client
+from ranklog.errors import BadInput, Corrupt, NewerVersion, NotFound, RanklogError, TooLarge
+from ranklog.limits import REQUEST_BYTES_MAX
+from ranklog.stream.frames import peek_header
+
+Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
+
+# What anyone may ask.
+PUBLIC = frozenset(["/v1/health", "/openapi.json"])
+_RESPONSES: dict[int, Any] = {
+    400: {"description": "can't be used as it is", "content": {PROBLEM: {"model": models.Problem}}},
+    401: {"description": "no key", "content": {PROBLEM: {"model": models.Problem}}},
+    404: {"description": "nothing by that name", "content": {PROBLEM: {"model": models.Problem}}},
+}
+
+
+def make_api(settings: Settings) -> Handler:
+    """The handler of one set of settings. Threads may share it."""
+    pool = Pool(lambda: _resolver(settings))
+
+    def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+        try:
+            event = _checked(event)
+            public = event.get("rawPath") in PUBLIC
+            tenant = "" if public else tenant_of(event, settings)
+        except RanklogError as error:
+            refused = problem_of(error)
+            return {
+                "statusCode": refused.status_code,
+                "headers": {"Content-Type": PROBLEM, **refused.headers},
+                "body": refused.body,
+                "isBase64Encoded": False,
+            }
+        return pool.answer(event, context, tenant)
+
+    return handler
+
+
+def _checked(event: dict[str, Any]) -> dict[str, Any]:
+    """An event whose body is within the limit; a POST without a body has an empty question."""
+    body = event.get("body") or ""
+    size = len(body) * 3 // 4 if event.get("isBase64Encoded") else len(body)
+    if size > REQUEST_BYTES_MAX:
+        raise TooLarge(f"a body of {size} bytes, limit {REQUEST_BYTES_MAX}")
+    method = event.get("requestContext", {}).get("http", {}).get("method")
+    if not body and method == "POST" and event.get("rawPath") != "/v1/frames":
+        return {**event, "body": "{}", "isBase64Encoded": False}
+    return event
+
+
+def _resolver(settings: Settings) -> Resolver:
+    app = Resolver()
+
+    def client() -> Client:
+        return settings.client_of(app.tenant)
+
+    _add_reading(app, client)
+    _add_listings(app, client)
+    _add_frames(app, settings)
+
+    @app.get("/v1/health", responses={200: _content(models.Health, "it is there")})
+    def health() -> Response[str]:
+        return respond_text(json.dumps({"status": "ok", "version": VERSION}))
+
+    @app.get("/openapi.json", include_in_schema=False)
+    def openapi() -> Response[str]:
+        schema = app.get_openapi_json_schema(
+            title="ranklog",
+            version=VERSION,
+            description="Logs of distributed training: search, compare, ingest.",
+        )
+        return respond_text(schema)
+
+    return app
+
+
+def _add_reading(app: Resolver, client: Callable[[], Client]) -> None:
+    @app.post("/v1/search", responses=_answers(models.SearchAnswer, "a page of lines"))
+    def search(body: Annotated[models.SearchBody, Body()]) -> Response[str]:
+        def page(limit: int | None) -> Any:
+            return client().search(
+                body.query,
+                **_restrictions(body),
+                limit=limit,
+                order=body.order,
+                cursor=body.cursor,
+                fields=body.fields,
+                context=body.context,
+                explain=body.explain,
+                full_scan=body.full_scan,
+            )
+
+        return respond_lines(page, body.limit or None, app.current_event.headers)
+
+    @app.post("/v1/count", responses=_answers(models.Rows, "counts"))
+    def count(body: Annotated[models.CountBody, Body()]) -> Response[str]:
+        answer = client().count(
+            body.query,
+            **_restrictions(body),
+            by=body.by,
+            every=body.every,
+            explain=body.explain,
+            full_scan=body.full_scan,
+        )
+        return respond_rows(answer.to_json(), "groups", app.current_event.headers)
+
+    @app.post("/v1/compare", responses=_answers(models.Rows, "hunks"))
+    def compare(body: Annotated[models.CompareBody, Body()]) -> Response[str]:
+        if body.run is None:
+            raise BadInput("ranks of which run?", hint='"run" and "ranks" or "with"')
+        listing = client().compare(
+            body.query,
+            **_restrictions(body),
+            ranks=body.ranks,
+            with_=body.with_,
+            all_hunks=body.all,
+        )
+        return respond_rows(listing.to_json("hunks"), "hunks", app.current_event.headers)
+
+    @app.post("/v1/export", responses=_answers(models.Rows, "lines, one each"))
+    def export(body: Annotated[models.ExportBody, Body()]) -> Response[str]:
+        def page(limit: int | None) -> Any:
+            return client().search(
+                body.query,
+                **_restrictions(body),
+                limit=limit,
+                order="oldest",
+                cursor=body.cursor,
+                full_scan=body.full_scan,
+            )
+
+        return respond_lines(page, None, app.current_event.headers, export=body.format)
+
+
+def _add_listings(app: Resolver, client: Callable[[], Client]) -> None:
+    @app.get("/v1/runs", responses=_answers(models.Rows, "runs"))
+    def runs(asked: Annotated[models.RunsParameters, Query()]) -> Response[str]:
+        _refuse_unknown(app, models.RunsParameters)
+        listing = client().runs(**_given(asked))
+        return respond_rows(listing.to_json("runs"), "runs", app.current_event.headers)
+
+    @app.get("/v1/runs/<run>/streams", responses=_answers(models.Rows, "streams"))
+    def streams(
+        run: Annotated[str, Path()], asked: Annotated[models.StreamsParameters, Query()]
+    ) -> Response[str]:
+        _refuse_unknown(app, models.StreamsParameters)
+        listing = client().streams(unquote(run), **_given(asked))
+        return respond_rows(listing.to_json("streams"), "streams", app.current_event.headers)
+
+    @app.get("/v1/callsites", responses=_answers(models.Rows, "call sites"))
+    def callsites(asked: Annotated[models.CallSitesParameters, Query()]) -> Response[str]:
+        _refuse_unknown(app, models.CallSitesParameters)
+        listing = client().callsites(**_given(asked))
+        return respond_rows(listing.to_json("callsites"), "callsites", app.current_event.headers)
+
+
+def _add_frames(app: Resolver, settings: Settings) -> None:
+    @app.post("/v1/frames", responses=_RESPONSES | {202: {"description": "kept for good"}})
+    def frames() -> Response[str]:
+        if settings.sink is None:
+            raise NotFound("this API takes no frames")
+        data = _octets(app.current_event.raw_event)
+        try:
+            tenant = peek_header(data).header.tenant
+        except (Corrupt, NewerVersion) as error:
+            raise BadInput(f"the body is no frame: {error.message}", hint=error.hint) from error
+        if tenant != app.tenant:
+            raise Forbidden("the frame is another tenant's")
+        settings.sink.accept(app.tenant, data)
+        return Response(HTTPStatus.ACCEPTED, "application/json", '{"accepted": 1}')
+
+
+def _octets(event: Mapping[str, Any]) -> bytes:
+    body = event.get("body") or ""
+    if not event.get("isBase64Encoded"):
+        raise BadInput("a frame is bytes", hint=f"Content-Type: {OCTETS}")
+    try:
+        return base64.b64decode(body, validate=True)
+    except (ValueError, binascii.Error) as error:
+        raise BadInput("the body is no base64") from error
+
+
+def _restrictions(body: models.Restrictions) -> dict[str, Any]:
+    names = models.Restrictions.model_fields.keys() - {"query", "full_scan"}
+    return body.model_dump(include=set(names), exclude_none=True)
+
+
+def _given(asked: BaseModel) -> dict[str, Any]:
+    return asked.model_dump(exclude_none=True)
+
+
+def _refuse_unknown(app: Resolver, model: type[BaseModel]) -> None:
+    """Parameters of a GET as strictly as members of a body."""
+    unknown = sorted(app.current_event.query_string_parameters.keys() - model.model_fields.keys())
+    if unknown:
+        raise BadInput(f"unknown parameter {unknown[0]}", hint="/openapi.json lists them")
+
+
+def _content(model: type[BaseModel], description: str) -> Any:
+    return {"description": description, "content": {"application/json": {"model": model}}}
+
+
+def _answers(model: type[BaseModel], description: str) -> dict[int, Any]:
+    return _RESPONSES | {200: _content(model, description)}

@@ -1,0 +1,48 @@
+"""The handler over a store of this process: what `ranklog serve` and tests use."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from ranklog.api.app import Handler, make_api
+from ranklog.api.keys import Keys
+from ranklog.api.settings import Settings
+from ranklog.api.sinks import StoreFrames
+from ranklog.client import Client
+from ranklog.store.protocol import Store
+
+
+def make_handler(
+    store: Store,
+    *,
+    keys: Keys | None = None,
+    tenant: str | None = "default",
+    clock_ns: Callable[[], int] = time.time_ns,
+) -> Handler:
+    """A handler that reads from a store and ingests frames into it."""
+    settings = Settings(
+        client_of=_Clients(store).of,
+        sink=StoreFrames(store, clock_ns),
+        keys=keys,
+        tenant=tenant,
+    )
+    return make_api(settings)
+
+
+class _Clients:
+    """One client per tenant, so that its indexes stay cached from request to request."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._clients: dict[str, Client] = {}
+        self._lock = threading.Lock()
+
+    def of(self, tenant: str) -> Client:
+        """A tenant's client. Tenants come from keys, so there are few."""
+        with self._lock:
+            client = self._clients.get(tenant)
+            if client is None:
+                client = self._clients[tenant] = Client(store=self._store, tenant=tenant)
+            return client

@@ -1,0 +1,63 @@
+"""`ranklog callsites`: who logs how much."""
+
+from __future__ import annotations
+
+import argparse
+
+from ranklog.cli.arguments import query_text
+from ranklog.cli.console import Console
+from ranklog.cli.rows import print_objects, ranks_of, say_around
+from ranklog.cli.scope import exit_code, restrictions
+from ranklog.cli.source import open_client
+from ranklog.cli.tables import print_table, shown_bytes
+from ranklog.cli.times import shown_clock, zone_of
+
+_TERMINAL_ROWS = 50
+
+
+def run(arguments: argparse.Namespace, console: Console) -> int:
+    """List call sites and templates, those with most lines first."""
+    zone = zone_of(arguments.tz)
+    listing = open_client(arguments).callsites(
+        query_text(arguments),
+        **restrictions(arguments),
+        uneven=arguments.uneven,
+        full_scan=arguments.full_scan,
+    )
+    default = _TERMINAL_ROWS if console.terminal and not console.json else 0
+    limit = default if arguments.limit is None else arguments.limit
+    shown = listing.rows[: limit or None]
+    if console.json:
+        print_objects(console, shown, listing)
+        return exit_code(bool(shown), listing.completeness)
+    rows = [
+        [
+            row["count"],
+            shown_bytes(row["bytes"]),
+            ranks_of(row["ranks"]),
+            row["level"],
+            None if row["rate"] is None else f"{row['rate']:.3g}/s",
+            shown_clock(row["first_ns"], zone),
+            shown_clock(row["last_ns"], zone),
+            row["call_site"],
+            row["template"],
+        ]
+        for row in shown
+    ]
+    if rows:
+        heads = [
+            "lines",
+            "bytes",
+            "ranks",
+            "level",
+            "rate",
+            "first",
+            "last",
+            "call site",
+            "template",
+        ]
+        print_table(console, heads, rows)
+    if len(shown) < len(listing.rows):
+        console.note(f"{len(listing.rows) - len(shown)} more: --limit 0 shows all")
+    say_around(console, listing, arguments, zone)
+    return exit_code(bool(rows), listing.completeness)

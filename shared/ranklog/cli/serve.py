@@ -1,0 +1,46 @@
+"""`ranklog serve`: the HTTP API over a store on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from pathlib import Path
+from typing import NoReturn
+
+from ranklog.cli.console import Console
+from ranklog.cli.source import open_store_of
+from ranklog.errors import BadInput
+
+
+def run(arguments: argparse.Namespace, console: Console) -> int:
+    """Serve until interrupted or told to stop."""
+    from ranklog.api.keys import Keys
+    from ranklog.api.local import make_handler
+    from ranklog.api.serve import Tls, make_server, parse_listen
+
+    host, port = parse_listen(arguments.listen)
+    keys = None if arguments.keys is None else Keys.read(arguments.keys)
+    if bool(arguments.tls_cert) != bool(arguments.tls_key):
+        raise BadInput("a certificate and its key go together", hint="--tls-cert and --tls-key")
+    tls = Tls(Path(arguments.tls_cert), Path(arguments.tls_key)) if arguments.tls_cert else None
+    store, tenant = open_store_of(arguments, create=False)
+    handler = make_handler(store, keys=keys, tenant=tenant)
+    server = make_server(handler, host=host, port=port, tls=tls, has_keys=keys is not None)
+    scheme = "https" if tls else "http"
+    shown = f"[{host}]" if ":" in host else host
+    url = f"{scheme}://{shown}:{server.server_address[1]}"
+    if console.json:
+        console.object({"url": url, "store": store.url})
+    else:
+        console.line(f"serving {store.url} at {url} (Ctrl-C stops)")
+    console.close()
+    signal.signal(signal.SIGTERM, _stop)
+    try:
+        server.serve_forever()
+    finally:
+        server.server_close()
+    return 0
+
+
+def _stop(number: int, frame: object) -> NoReturn:
+    raise SystemExit(0)
