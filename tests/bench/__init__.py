@@ -1,0 +1,1 @@
+"""Benchmarks: commands, not tests. `python -m tests.bench --help`."""

@@ -1,0 +1,82 @@
+"""The queries that are measured: one meaning, asked of ranklog, of rg and of DuckDB.
+
+`mode`: "lines" returns every matching line; "count" only their number; "groups" counts by call site.
+A peer that can't ask the question has None.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bench.corpus import NEEDLE
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`query` is ranklog's, `rg` the arguments, `where` a condition over the plain table."""
+
+    name: str
+    query: str
+    rg: tuple[str, ...] | None
+    where: str
+    mode: str = "lines"
+
+    @property
+    def sql(self) -> str:
+        """The whole statement over the file `plain`."""
+        if self.mode == "groups":
+            return f"SELECT call_site, count(*) FROM plain WHERE {self.where} GROUP BY ALL"
+        wanted = "count(*)" if self.mode == "count" else "ts, rank, level, text"
+        return f"SELECT {wanted} FROM plain WHERE {self.where}"
+
+
+def questions(text_path: Path) -> list[Question]:
+    """The suite; ids are taken from the middle of the corpus, so that they are there."""
+    token = _sample_id(text_path)
+    inside = token[2:9]
+    return [
+        _literal("rare literal, several words", NEEDLE),
+        _literal("rare literal, one word", "checksum"),
+        _literal("absent literal, one word", "zookeeper"),
+        _literal("id, whole token", token),
+        _literal("id, part of a token, present", inside),
+        _literal("id, part of a token, absent", "q" + inside),
+        _regex("rare regex with alternation", r"(Xid .*fallen|failed its checksum)"),
+        _regex("dense regex with a literal", r"loss=\d+\.\d+", "count"),
+        _regex("regex without a literal", r"\d\d\d\d\d \w+ \d\d\d\d\d", "count"),
+        Question(
+            "case-insensitive literal",
+            "/LOSS IS NAN/i",
+            ("-i", "-F", "LOSS IS NAN"),
+            "regexp_matches(text, '(?i)LOSS IS NAN')",
+        ),
+        Question("rank and level", "rank:7 level>=ERROR", None, "rank = 7 AND level >= 40"),
+        Question(
+            "rank and iterations",
+            "rank:7 iteration:100..110",
+            None,
+            "rank = 7 AND iteration >= 100 AND iteration < 110",
+        ),
+        Question("count by call site", "level>=INFO", None, "level >= 20", "groups"),
+    ]
+
+
+def _literal(name: str, text: str) -> Question:
+    return Question(name, f'"{text}"', ("-F", text), f"contains(text, '{text}')")
+
+
+def _regex(name: str, pattern: str, mode: str = "lines") -> Question:
+    ascii_only = pattern.replace(r"\d", "[0-9]").replace(r"\w", "[0-9A-Za-z_]")
+    where = f"regexp_matches(text, '{pattern}')"
+    return Question(name, f"/{pattern}/", (ascii_only,), where, mode)
+
+
+def _sample_id(path: Path) -> str:
+    with path.open("rb") as text:
+        text.seek(path.stat().st_size // 2)
+        found = re.search(rb"shard ([0-9a-f]{12}) in", text.read(1 << 20))
+    if found is None:
+        raise RuntimeError(f"no id in the middle of {path}")
+    return found[1].decode()
