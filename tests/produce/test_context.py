@@ -125,7 +125,7 @@ def test_tasks_of_asyncio_do_not_see_each_other() -> None:
             return seen()
 
     async def both() -> list[tuple[object, ...]]:
-        return await asyncio.gather(task("a"), task("bb"))
+        return list(await asyncio.gather(task("a"), task("bb")))
 
     assert asyncio.run(both()) == [
         ("stream's", 1, {"task": "a"}),

@@ -114,10 +114,7 @@ def test_lines_do_not_depend_on_the_portions(data: bytes, cuts: list[int]) -> No
     data = data.replace(b"\x01", b"\r").replace(b"\x02", b"\n").replace(b"\x00", TRACE)
     edges = [0, *sorted(cuts), len(data)]
     portions = [data[a:b] for a, b in itertools.pairwise(edges)]
-    before = sources.PIECE_BYTES
-    sources.PIECE_BYTES = framing.PIECE_BYTES = 40
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            assert read(Path(folder), data) == read(Path(folder), *portions)
-    finally:
-        sources.PIECE_BYTES = framing.PIECE_BYTES = before
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+        patch.setattr(sources, "PIECE_BYTES", 40)
+        patch.setattr(framing, "PIECE_BYTES", 40)
+        assert read(Path(folder), data) == read(Path(folder), *portions)

@@ -14,6 +14,7 @@ from ranklog.model.frame import CallSite, Drop, Fence, Frame, StreamEnd
 from ranklog.model.stream import Stream
 from ranklog.stream import frames
 from ranklog.stream.builder import FrameBuilder
+from ranklog.stream.columns import transpose
 from ranklog.stream.frames import (
     decode_frame,
     encode_frame,
@@ -22,6 +23,7 @@ from ranklog.stream.frames import (
     peek_header,
     seal_frame,
 )
+from ranklog.stream.header import encode_header, hash_header
 
 # What version 1 wrote on the day it was made: it is read for ever. The payload is not compressed
 # the same by every zstd, so writing is compared before compression (the header and its hash).
@@ -238,7 +240,7 @@ def test_any_header_with_a_right_hash_never_raises_anything_else(head: bytes) ->
 
 
 def _assembled(head: bytes, packed: bytes) -> bytes:
-    digest = frames.hash_header(head)
+    digest = hash_header(head)
     prelude = frames.PRELUDE.pack(frames.MAGIC, 1, 0, 0, len(head), len(packed), digest)
     return prelude + head + packed
 
@@ -259,10 +261,9 @@ def _assembled(head: bytes, packed: bytes) -> bytes:
 def test_numbers_that_point_nowhere_are_corrupt(column: str, value: bytes) -> None:
     frame = dataclasses.replace(small_frame(), **{column: value})  # type: ignore[arg-type]
     payload = b"".join(
-        frames._transpose(part, width) if width > 1 else part
-        for part, width in frames._parts(frame)
+        transpose(part, width) if width > 1 else part for part, width in frames._parts(frame)
     )
-    head = frames.encode_header(frames._header_of(frame))
+    head = encode_header(frames._header_of(frame))
     packed = zstandard.ZstdCompressor().compress(payload)
 
     with pytest.raises(Corrupt):
@@ -279,7 +280,7 @@ def test_a_payload_over_the_limit_is_refused_before_it_is_unpacked() -> None:
     bomb = zstandard.ZstdCompressor().compress(bytes(limits.FRAME_PAYLOAD_BYTES_MAX + 10))
 
     with pytest.raises(Corrupt, match="limit"):
-        decode_frame(_assembled(frames.encode_header(header), bomb))
+        decode_frame(_assembled(encode_header(header), bomb))
 
 
 def test_a_payload_that_unpacks_to_more_than_it_says_is_corrupt() -> None:

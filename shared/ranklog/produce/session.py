@@ -49,6 +49,7 @@ class Session:
             self.handler = RanklogHandler(self.producer, self._copy)
             self._copy.move_handlers(logging.getLogger())
         self.producer.has_destination = self._destination is not None or captured
+        self._tell_of_no_destination()
         if self._destination:
             self.producer.ensure_collector = self._ensure_collector
             self._ensure_collector()
@@ -77,6 +78,14 @@ class Session:
         self.producer.close()
         return self.producer.flush(timeout_s)
 
+    def _tell_of_no_destination(self) -> None:
+        local_rank = self.producer.process.identity.local_rank
+        if not self.producer.has_destination and local_rank in (None, 0):
+            trouble.once(
+                "destination",
+                f"no destination, lines stay in {self.producer.folder}; set RANKLOG_DESTINATION",
+            )
+
     def _ensure_collector(self) -> None:
         """Start a collector for the folder unless one is there; it lives in its own session."""
         folder = self.producer.folder
@@ -93,11 +102,13 @@ class Session:
         if self.console is not None:
             command.append("--mirror")
             outputs = {"stdout": self.console.stdout, "stderr": self.console.stderr}
-        subprocess.Popen(
-            command,
+        # No child of ours: a job that waits for any child must not meet it, nor have a zombie.
+        subprocess.run(
+            ["/bin/sh", "-c", '"$@" &', "sh", *command],
             stdin=subprocess.DEVNULL,
             start_new_session=True,
             env=_collector_environment(),
+            check=False,
             **outputs,
         )
 

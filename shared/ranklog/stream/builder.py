@@ -22,7 +22,7 @@ from ranklog.model.frame import (
     StreamEnd,
 )
 from ranklog.model.stream import Stream
-from ranklog.stream.frames import COLUMNS, ROW_BYTES
+from ranklog.stream.columns import COLUMNS, ROW_BYTES
 from ranklog.stream.header import METADATA_TYPES
 
 # FrameBuilder has a property of the built-in's name.
