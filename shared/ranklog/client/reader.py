@@ -11,8 +11,6 @@ from ranklog import limits
 from ranklog.client.catalog import Catalog
 from ranklog.client.indexes import IndexCache
 from ranklog.layout import keys
-from ranklog.plan.build import Prune
-from ranklog.plan.prune import prune
 from ranklog.plan.tasks import Outcome, Task
 from ranklog.plan.values import Regexes
 from ranklog.scan.engine import shared_engine
@@ -28,7 +26,6 @@ class Reader:
     tenant: str
     invoker: Invoker
     regexes: Regexes
-    prune: Prune
     indexes: IndexCache
     catalog: Catalog = field(init=False)
     concurrency: int = 2
@@ -60,7 +57,6 @@ def local_reader(
         tenant=tenant,
         invoker=invoker or InProcess(store, engine),
         regexes=engine.matches,
-        prune=prune,
         indexes=IndexCache(store),
         concurrency=concurrency or min(16, 2 * (os.cpu_count() or 1)),
     )

@@ -65,7 +65,6 @@ class Search:
                 self.scope.indexes,
                 self.scope.skips,
                 self.reader.regexes,
-                self.reader.prune,
                 options,
             )
         report = self.report

@@ -5,33 +5,21 @@ A segment is left out when its sets or the pruner say that no row can match; dou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from ranklog.layout.index import SegmentIndex
 from ranklog.model import query as q
 from ranklog.model.index import StreamEntry
 from ranklog.plan.near import NearKeys
+from ranklog.plan.prune import Pruner
 from ranklog.plan.scope import Resolver, can_match, prepare
 from ranklog.plan.segments import Kept, plan_scan
 from ranklog.plan.tasks import Groups, LeafExpr, Lines, NearRows, SegmentScan
 from ranklog.plan.values import Regexes
 
 Skips: TypeAlias = Mapping[int, Sequence[tuple[int, int, int]]]
-
-
-class Pruned(Protocol):
-    """What might match: row groups by position, templates (None: all), and why others can't."""
-
-    @property
-    def row_groups(self) -> Sequence[int]: ...
-
-    @property
-    def tids(self) -> Sequence[int] | None: ...
-
-
-Prune: TypeAlias = Callable[[SegmentIndex, q.Expr], Pruned]
 
 
 @dataclass(slots=True)
@@ -64,7 +52,6 @@ def build_plan(
     indexes: Mapping[int, SegmentIndex],
     skips: Skips,
     regexes: Regexes,
-    prune: Prune,
     options: PlanOptions = PlanOptions(),
 ) -> Plan:
     """Scans of every segment that might hold a match. Raises BadQuery for what can't be asked."""
@@ -72,12 +59,13 @@ def build_plan(
     keys = NearKeys(prepared.near, _entries(indexes.values()))
     plan = Plan(prepared.expr, shape)
     resolver = Resolver(prepared, regexes)
+    pruner = Pruner(expr, regexes)
     for number, index in indexes.items():
         if index.head.segment is None:
             continue
         plan.segments_listed += 1
         plan.row_groups_total += len(index.head.row_groups)
-        kept = _keep(index, plan, resolver, lambda found: prune(found, expr), options)
+        kept = _keep(index, plan, resolver, pruner, options)
         if kept is None:
             plan.segments_pruned += 1
             plan.row_groups_pruned += len(index.head.row_groups)
@@ -98,7 +86,7 @@ def _keep(
     index: SegmentIndex,
     plan: Plan,
     resolver: Resolver,
-    prune: Callable[[SegmentIndex], Pruned],
+    pruner: Pruner,
     options: PlanOptions,
 ) -> Kept | None:
     """What is left of a segment, None where no row can match."""
@@ -115,14 +103,11 @@ def _keep(
     if can_match(plan.expr, kept.slots, *sizes, overrides) is False:
         _explain(plan, options, index, 0, ["no stream or template of the segment fits"])
         return None
-    pruned = prune(index)
+    pruned = pruner.prune(index)
     kept.row_groups, kept.tids = pruned.row_groups, pruned.tids
-    _explain(plan, options, index, len(kept.row_groups), _witnesses(pruned))
+    kept.rows, kept.certain = pruned.rows, pruned.certain
+    _explain(plan, options, index, len(kept.row_groups), pruned.witnesses())
     return kept if len(kept.row_groups) and kept.tids != () else None
-
-
-def _witnesses(pruned: Pruned) -> list[Any]:
-    return [str(why) for why in getattr(pruned, "witnesses", ())]
 
 
 def _beyond(

@@ -18,6 +18,7 @@ from ranklog.plan.tasks import (
     SegmentScan,
 )
 
+_ROW_RANGES_MAX = 48
 _FIELD_COLUMNS = {
     "level": schema.LEVEL,
     "iteration": schema.ITERATION,
@@ -32,10 +33,13 @@ _FIELD_COLUMNS = {
 
 @dataclass(slots=True)
 class Kept:
-    """What is left of a segment: row groups by position, templates (None: all of them)."""
+    """What is left of a segment: row groups by position, templates (None: all of them), and the same
+    as exact row ranges (None: all). `certain`: every row in `rows` matches."""
 
     row_groups: Sequence[int]
     tids: Sequence[int] | None = None
+    rows: Pairs | None = None
+    certain: bool = False
     slots: tuple[Pairs, ...] = ()
     skip: Sequence[tuple[int, int, int]] = ()
 
@@ -48,7 +52,10 @@ def plan_scan(
     segment = head.segment
     assert segment is not None, "an index without a segment has no rows to scan"
     groups = [head.row_groups[i] for i in kept.row_groups]
-    needed = needed_columns(expr, shape, index)
+    # few exact ranges say all; many would cost more than the templates they stand for
+    exact = kept.rows is not None and len(kept.rows) <= _ROW_RANGES_MAX
+    certain = exact and kept.certain
+    needed = needed_columns(q.Everything() if certain else expr, shape, index)
     small, text = _byte_ranges(groups, needed, eager=_text_early(expr, shape))
     return SegmentScan(
         number=number,
@@ -60,14 +67,21 @@ def plan_scan(
         max_ts=head.max_ts,
         columns=_optional_columns(index, needed),
         overflow=head.overflow,
-        rows=None if len(groups) == len(head.row_groups) else row_ranges(groups),
-        tids=None if kept.tids is None else tuple(kept.tids),
+        rows=_rows(kept, groups, head.rows, exact=exact),
+        tids=None if exact or kept.tids is None else tuple(kept.tids),
+        certain=certain,
         slots=kept.slots,
         skip=tuple(kept.skip),
         order=_order([entry.stream_id for entry in head.streams]),
         small=small,
         text=text,
     )
+
+
+def _rows(kept: Kept, groups: Sequence[RowGroup], total: int, *, exact: bool) -> Pairs | None:
+    """The row ranges to read, None where that is all of them."""
+    ranges = kept.rows if exact and kept.rows is not None else row_ranges(groups)
+    return None if ranges == ((0, total),) else tuple(ranges)
 
 
 def row_ranges(groups: Iterable[RowGroup]) -> Pairs:

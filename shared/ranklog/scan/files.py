@@ -12,6 +12,7 @@ import itertools
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timezone
 from typing import Any
 
 import fsspec
@@ -21,6 +22,7 @@ from ranklog.plan.tasks import SegmentScan
 from ranklog.store.protocol import Store
 
 PROTOCOL = "ranklogscan"
+_NEVER = datetime(1970, 1, 1, tzinfo=timezone.utc)  # objects do not change under their names
 
 
 def coalesce_ranges(
@@ -116,8 +118,8 @@ class RangedFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
     def glob(self, path: str, **_: Any) -> list[str]:
         return [self._strip_protocol(path)] if self.exists(path) else []
 
-    def modified(self, path: str) -> float:
-        return 0.0
+    def modified(self, path: str) -> datetime:
+        return _NEVER
 
     def _open(self, path: str, mode: str = "rb", **_: Any) -> RangedFile:
         return RangedFile(self._objects[self._strip_protocol(path)])

@@ -41,7 +41,7 @@ def build_statement(task: Task, segment: SegmentScan, path: str) -> Statement:
     """The statement that answers `task` from one segment, which DuckDB reads at `path`."""
     parameters = Parameters()
     compiler = Compiler(segment, parameters)
-    predicate = compiler.predicate(task.expr)
+    predicate = "true" if segment.certain else compiler.predicate(task.expr)
     where = [predicate] if predicate != "true" else []
     if segment.after is not None:
         where.append(_behind(segment, task.shape, parameters))

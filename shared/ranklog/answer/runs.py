@@ -1,0 +1,207 @@
+"""Runs and streams as rows, from the stream tables of their indexes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ranklog.answer.completeness import Window, judge
+from ranklog.answer.render import completeness_json, render_time
+from ranklog.limits import SECOND_NS
+from ranklog.model.frame import StreamEnd
+from ranklog.model.index import StreamEntry
+from ranklog.model.stream import Stream
+from ranklog.plan.overlap import union
+
+# A run whose streams did not end and that said nothing for so long is silent.
+SILENT_AFTER_NS = 300 * SECOND_NS
+
+
+@dataclass(slots=True)
+class StreamSum:
+    """One stream over all indexes: lines stored twice count once."""
+
+    stream: Stream
+    stream_id: str
+    ranges: list[tuple[int, int]] = field(default_factory=list)
+    text_bytes: int = 0
+    first_ns: int | None = None
+    last_ns: int | None = None
+    last_iteration: int | None = None
+    end: StreamEnd | None = None
+    entries: list[StreamEntry] = field(default_factory=list)
+
+    def add(self, entry: StreamEntry) -> None:
+        self.entries.append(entry)
+        self.ranges += entry.ranges
+        self.text_bytes += entry.text_bytes
+        self.first_ns = _least(self.first_ns, entry.min_ts)
+        self.last_ns = _most(self.last_ns, entry.max_ts)
+        self.last_iteration = _most(self.last_iteration, entry.max_iteration)
+        if entry.end is not None:
+            self.end = entry.end
+
+    @property
+    def lines(self) -> int:
+        return sum(end - first for first, end in union(self.ranges))
+
+
+def sum_streams(entries: Iterable[StreamEntry]) -> list[StreamSum]:
+    """One sum per stream, by run, launch, attempt, rank and channel."""
+    sums: dict[str, StreamSum] = {}
+    for entry in entries:
+        known = sums.get(entry.stream_id)
+        if known is None:
+            known = sums[entry.stream_id] = StreamSum(entry.stream, entry.stream_id)
+        known.add(entry)
+    return sorted(sums.values(), key=_place)
+
+
+def _place(item: StreamSum) -> tuple[Any, ...]:
+    stream = item.stream
+    rank = -1 if stream.rank is None else stream.rank
+    names = (stream.host or "", stream.channel, item.stream_id)
+    return (stream.run, stream.launch, stream.attempt, rank, *names)
+
+
+def run_rows(
+    entries: Iterable[StreamEntry], now_ns: int, skipped: Sequence[dict[str, Any]] = ()
+) -> list[dict[str, Any]]:
+    """One object per launch, newest first."""
+    launches: dict[str, list[StreamSum]] = {}
+    for item in sum_streams(entries):
+        launches.setdefault(item.stream.run_id, []).append(item)
+    rows = [_run_row(sums, now_ns, skipped) for sums in launches.values()]
+    return sorted(rows, key=lambda row: (row["first_ns"] or 0, row["run_id"]), reverse=True)
+
+
+def _run_row(
+    sums: Sequence[StreamSum], now_ns: int, skipped: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    stream = sums[0].stream
+    entries = [entry for item in sums for entry in item.entries]
+    first, last = _extent(sums)
+    return {
+        "run": stream.run,
+        "run_id": stream.run_id,
+        "state": _state(sums, last, now_ns),
+        "attempts": _attempts(sums),
+        "world_size": max((item.stream.world_size or 0 for item in sums), default=0) or None,
+        "ranks": sorted({rank for item in sums for rank in _ranks(item)}),
+        "first_ns": first,
+        "first": None if first is None else render_time(first),
+        "last_ns": last,
+        "last": None if last is None else render_time(last),
+        "last_iteration": max(
+            (i for item in sums if (i := item.last_iteration) is not None), default=None
+        ),
+        "lines": sum(item.lines for item in sums),
+        "points": 0,
+        "bytes": sum(item.text_bytes for item in sums),
+        "owner": None,
+        "tags": {},
+        "completeness": completeness_json(judge(entries, Window(None), skipped)),
+    }
+
+
+def _ranks(item: StreamSum) -> set[int]:
+    """Ranks that speak in a stream: its own, and those of its lines' contexts."""
+    others = {rank for entry in item.entries for rank, _ in entry.ranks if rank >= 0}
+    return others if item.stream.rank is None else others | {item.stream.rank}
+
+
+def _attempts(sums: Sequence[StreamSum]) -> list[dict[str, Any]]:
+    attempts: dict[int, list[StreamSum]] = {}
+    for item in sums:
+        attempts.setdefault(item.stream.attempt, []).append(item)
+    rows = []
+    for attempt, items in sorted(attempts.items()):
+        first, last = _extent(items)
+        rows.append(
+            {
+                "attempt": attempt,
+                "first_ns": first,
+                "last_ns": last,
+                "exit_code": _exit_code(items),
+            }
+        )
+    return rows
+
+
+def _exit_code(sums: Sequence[StreamSum]) -> int | None:
+    """The first that is not 0; 0 when all that are known are; None when none is."""
+    codes = [item.end.exit_code for item in sums if item.end is not None]
+    known = [code for code in codes if code is not None]
+    return next((code for code in known if code), 0 if known else None)
+
+
+def _state(sums: Sequence[StreamSum], last_ns: int | None, now_ns: int) -> str:
+    """running | finished | failed | silent | unknown, of the last attempt."""
+    newest = max(item.stream.attempt for item in sums)
+    items = [item for item in sums if item.stream.attempt == newest]
+    code = _exit_code(items)
+    if all(item.end is not None for item in items):
+        if code is None:
+            return "unknown"  # imported files: they end, and nobody says how
+        return "failed" if code else "finished"
+    if code:
+        return "failed"
+    if last_ns is None:
+        return "unknown"
+    return "running" if now_ns - last_ns < SILENT_AFTER_NS else "silent"
+
+
+def stream_rows(
+    entries: Iterable[StreamEntry], skipped: Sequence[dict[str, Any]] = ()
+) -> list[dict[str, Any]]:
+    """One object per stream."""
+    return [
+        {
+            "stream": item.stream_id,
+            "run": item.stream.run,
+            "run_id": item.stream.run_id,
+            "attempt": item.stream.attempt,
+            "rank": item.stream.rank,
+            "local_rank": item.stream.local_rank,
+            "host": item.stream.host,
+            "channel": item.stream.channel,
+            "kind": item.stream.kind,
+            "copy": item.stream.copy,
+            "source": item.stream.source,
+            "lines": item.lines,
+            "bytes": item.text_bytes,
+            "first_ns": item.first_ns,
+            "first": None if item.first_ns is None else render_time(item.first_ns),
+            "last_ns": item.last_ns,
+            "last": None if item.last_ns is None else render_time(item.last_ns),
+            "last_iteration": item.last_iteration,
+            "ended": item.end is not None,
+            "exit_code": None if item.end is None else item.end.exit_code,
+            "completeness": _stream_completeness(item, skipped),
+        }
+        for item in sum_streams(entries)
+    ]
+
+
+def _stream_completeness(item: StreamSum, skipped: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """As if the stream were alone: ranks of others are not its concern."""
+    judged = judge(item.entries, Window(None), skipped)
+    judged.absent = []
+    if judged.state == "behind" and not judged.behind:
+        judged.state = "complete"
+    return completeness_json(judged)
+
+
+def _extent(sums: Sequence[StreamSum]) -> tuple[int | None, int | None]:
+    first = min((item.first_ns for item in sums if item.first_ns is not None), default=None)
+    last = max((item.last_ns for item in sums if item.last_ns is not None), default=None)
+    return first, last
+
+
+def _least(known: int | None, value: int | None) -> int | None:
+    return value if known is None or (value is not None and value < known) else known
+
+
+def _most(known: int | None, value: int | None) -> int | None:
+    return value if known is None or (value is not None and value > known) else known

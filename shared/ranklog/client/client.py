@@ -1,0 +1,189 @@
+"""One object to read with, over a store or over an HTTP API: the same calls, the same answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol, Unpack
+
+from ranklog import limits
+from ranklog.client.answer import Answer, CountAnswer, Listing
+from ranklog.client.words import Restrictions
+from ranklog.errors import BadInput
+from ranklog.model.answer import Line
+from ranklog.store.protocol import Store
+
+# Lines per page where a caller walks through all of them.
+PAGE_LINES = 10_000
+
+
+class Backend(Protocol):
+    """What a client asks of a store or an API. Times and sizes are as in Client."""
+
+    def search(self, query: str, given: Restrictions, **shape: Any) -> Answer: ...
+
+    def count(self, query: str, given: Restrictions, **shape: Any) -> CountAnswer: ...
+
+    def runs(self, given: Restrictions) -> Listing: ...
+
+    def streams(self, given: Restrictions) -> Listing: ...
+
+    def callsites(self, query: str, given: Restrictions, **shape: Any) -> Listing: ...
+
+    def compare(self, query: str, given: Restrictions, **shape: Any) -> Listing: ...
+
+    def export(self, query: str, given: Restrictions, out: Path, format: str) -> Listing: ...
+
+    def sql(self, statement: str, given: Restrictions) -> Any: ...
+
+
+class Client:
+    """Reads one tenant of a store (a URL or a Store), or an API (its key names the tenant).
+
+    Safe to use from many threads. Every call takes the restrictions of the command line: run, attempt,
+    rank, host, level, iteration, since, until, last, tz. Raises RanklogError.
+    """
+
+    def __init__(
+        self,
+        store: str | Store | None = None,
+        api: str | None = None,
+        tenant: str = "default",
+        *,
+        key: str | None = None,
+    ) -> None:
+        if (store is None) == (api is None):
+            raise BadInput("a client reads a store or an API", hint="give store=… or api=…")
+        self._backend: Backend
+        if api is not None:
+            from ranklog.client.remote import Remote
+
+            self._backend = Remote(api, key)
+        else:
+            from ranklog.client.local import Local
+
+            self._backend = Local(_opened(store), tenant)
+
+    def search(
+        self,
+        query: str = "",
+        *,
+        limit: int | None = limits.QUERY_LIMIT_DEFAULT,
+        order: str | None = None,
+        cursor: str | None = None,
+        fields: Sequence[str] = (),
+        context: int = 0,
+        groups: bool = True,
+        explain: bool = False,
+        full_scan: bool = False,
+        **given: Unpack[Restrictions],
+    ) -> Answer:
+        """One page of lines. `limit` None or 0: no limit; `groups`: a match shows its group."""
+        return self._backend.search(
+            query,
+            given,
+            limit=limit,
+            order=order,
+            cursor=cursor,
+            fields=tuple(fields),
+            context=context,
+            groups=groups,
+            explain=explain,
+            full_scan=full_scan,
+        )
+
+    def lines(
+        self,
+        query: str = "",
+        *,
+        order: str = "oldest",
+        page: int = PAGE_LINES,
+        full_scan: bool = False,
+        **given: Unpack[Restrictions],
+    ) -> Iterator[Line]:
+        """Every matching line in order, page by page: memory holds one page."""
+        cursor: str | None = None
+        while True:
+            answer = self.search(
+                query,
+                limit=page,
+                order=order,
+                cursor=cursor,
+                groups=False,
+                full_scan=full_scan,
+                **given,
+            )
+            yield from answer.lines
+            cursor = answer.next
+            if cursor is None:
+                return
+
+    def count(
+        self,
+        query: str = "",
+        *,
+        by: str | Sequence[str] = (),
+        every: str | None = None,
+        explain: bool = False,
+        full_scan: bool = False,
+        **given: Unpack[Restrictions],
+    ) -> CountAnswer:
+        """Matching lines, by fields, and by buckets of time (`10s`) or iterations (`100i`)."""
+        return self._backend.count(
+            query, given, by=by, every=every, explain=explain, full_scan=full_scan
+        )
+
+    def runs(self, **given: Unpack[Restrictions]) -> Listing:
+        """Launches, newest first."""
+        return self._backend.runs(given)
+
+    def streams(self, run: str | None = None, **given: Unpack[Restrictions]) -> Listing:
+        """Streams of a run, by rank and channel."""
+        return self._backend.streams({**given, "run": run} if run is not None else given)
+
+    def callsites(
+        self,
+        query: str = "",
+        *,
+        uneven: bool = False,
+        full_scan: bool = False,
+        **given: Unpack[Restrictions],
+    ) -> Listing:
+        """Who logs how much. `uneven` leaves out what all ranks say equally often."""
+        return self._backend.callsites(query, given, uneven=uneven, full_scan=full_scan)
+
+    def compare(
+        self,
+        query: str = "",
+        *,
+        ranks: str | Sequence[int] | None = None,
+        with_: str | None = None,
+        all_hunks: bool = False,
+        **given: Unpack[Restrictions],
+    ) -> Listing:
+        """Ranks of a run side by side, or of a run against another (`with_`): one row per hunk."""
+        shown = ranks if ranks is None or isinstance(ranks, str) else ",".join(map(str, ranks))
+        return self._backend.compare(query, given, ranks=shown, with_=with_, all_hunks=all_hunks)
+
+    def export(
+        self,
+        query: str = "",
+        *,
+        out: str | Path,
+        format: str = "parquet",
+        **given: Unpack[Restrictions],
+    ) -> Listing:
+        """Write all matching lines below the folder `out`: parquet, jsonl, or text (the original
+        bytes, a file per stream). One row per file that was written."""
+        return self._backend.export(query, given, Path(out), format)
+
+    def sql(self, statement: str, **given: Unpack[Restrictions]) -> Any:
+        """DuckDB SQL over the views `lines` and `points`, read-only: a pyarrow table."""
+        return self._backend.sql(statement, given)
+
+
+def _opened(store: str | Store | None) -> Store:
+    from ranklog.store.open import open_store
+
+    assert store is not None
+    return open_store(store) if isinstance(store, str) else store

@@ -1,0 +1,138 @@
+"""What is there: runs, streams, call sites. From indexes alone where they suffice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ranklog.answer.completeness import Window, judge
+from ranklog.answer.render import render_time
+from ranklog.answer.runs import run_rows, stream_rows
+from ranklog.client.answer import Listing
+from ranklog.client.reader import Reader
+from ranklog.client.search import Search, begin, timed
+from ranklog.layout import schema
+from ranklog.merge.lines import line_rank
+from ranklog.model import query as q
+from ranklog.model.answer import Report
+from ranklog.model.index import SiteCount, StreamEntry
+from ranklog.plan.tasks import Groups, Outcome
+from ranklog.spmd.callsites import CallSites
+
+_SITE_KEYS = (
+    schema.STREAM,
+    schema.RANK,
+    schema.TID,
+    schema.LEVEL,
+    schema.CALL_SITE,
+    schema.FUNCTION,
+    schema.LOGGER,
+)
+
+
+def list_runs(reader: Reader, query: q.Query) -> Listing:
+    """Launches with their states, newest first. Bounds choose launches; a row is of all of it."""
+    report = Report()
+    with timed(report, "list"):
+        if query.run is not None:
+            launches = reader.catalog.select(query.run)
+            keys = reader.catalog.list_launches(launches).keys
+            wanted = {launch.run_id for launch in launches}
+        else:
+            keys = reader.catalog.list_time(None, None).keys
+            wanted = None
+        loaded = reader.indexes.load(keys)
+    entries = [
+        entry
+        for index in loaded.indexes
+        for entry in index.head.streams
+        if wanted is None or entry.stream.run_id in wanted
+    ]
+    report.bytes_read = loaded.bytes_read
+    rows = run_rows(entries, reader.now_ns(), loaded.failed)
+    rows = [row for row in rows if _touches(row["first_ns"], row["last_ns"], query)]
+    report.run_ids = [row["run_id"] for row in rows]
+    # complete unless an index could not be read; each row has its own
+    return Listing(rows, judge((), Window(None), loaded.failed), report)
+
+
+def _touches(first_ns: int | None, last_ns: int | None, query: q.Query) -> bool:
+    if first_ns is None or last_ns is None:
+        return query.since_ns is None and query.until_ns is None
+    return (query.since_ns is None or last_ns >= query.since_ns) and (
+        query.until_ns is None or first_ns < query.until_ns
+    )
+
+
+def list_streams(reader: Reader, query: q.Query) -> Listing:
+    """Streams of the launches in scope."""
+    run = begin(reader, query)
+    skipped = run.skipped()
+    rows = stream_rows(run.scope.entries(), skipped)
+    return Listing(rows, judge(run.scope.entries(), run.scope.window(), skipped), run.report)
+
+
+def list_callsites(reader: Reader, query: q.Query, *, uneven: bool = False) -> Listing:
+    """Call sites and templates of what matches, largest first.
+
+    `uneven` leaves out what all ranks say equally often. Console copies are left out.
+    """
+    run = begin(reader, query)
+    sites = CallSites()
+    if _indexes_suffice(run):
+        for index in run.scope.indexes.values():
+            if index.head.segment is not None:
+                sites.add(index.sites, index.templates)
+        run.report.notes.append("from indexes alone")
+    else:
+        plan = run.plan(_without_copies(run), Groups(_SITE_KEYS, extent=True))
+        for wave in run.outcomes(plan):
+            for _, outcome in wave:
+                _add_sites(run, outcome, sites)
+    rows = [site.to_json(render_time) for site in sites.sites(hide_alike=uneven)]
+    completeness = judge(run.scope.entries(), run.scope.window(), run.skipped())
+    return Listing(rows, completeness, run.report)
+
+
+def _without_copies(run: Search) -> q.Expr:
+    copies = q.Field("copy", ":", (q.Exact("true"),))
+    return q.And((run.expr(), q.Not(copies)))
+
+
+def _indexes_suffice(run: Search) -> bool:
+    """Whether every row of every index is in scope, once, and nothing restricts it."""
+    listing = run.scope.listing
+    bounded = listing.from_ns is not None or listing.to_ns is not None
+    restricted = not isinstance(run.query.expr, q.Everything) or bounded
+    if restricted or run.scope.skips or run.query.full_scan:
+        return False
+    return all(_in_scope(run, entry) for entry in _all_entries(run))
+
+
+def _all_entries(run: Search) -> Iterator[StreamEntry]:
+    return (entry for index in run.scope.indexes.values() for entry in index.head.streams)
+
+
+def _in_scope(run: Search, entry: StreamEntry) -> bool:
+    return not entry.lines or (run.scope.holds(entry) and not entry.stream.copy)
+
+
+def _add_sites(run: Search, outcome: Outcome, sites: CallSites) -> None:
+    """Groups of an outcome as the counts an index would hold."""
+    columns = outcome.columns
+    for i, number in enumerate(columns.get("segment", ())):
+        index = run.scope.indexes[number]
+        own = index.head.streams[columns[schema.STREAM][i]].stream.rank
+        rank = line_rank(own, columns[schema.RANK][i])
+        count = SiteCount(
+            call_site=columns[schema.CALL_SITE][i],
+            function=columns[schema.FUNCTION][i],
+            logger=columns[schema.LOGGER][i],
+            level=columns[schema.LEVEL][i],
+            tid=columns[schema.TID][i],
+            count=columns["count"][i],
+            text_bytes=columns["bytes"][i],
+            min_ts=columns["first_ns"][i],
+            max_ts=columns["last_ns"][i],
+            ranks=((schema.NO_RANK if rank is None else rank, columns["count"][i]),),
+        )
+        sites.add([count], index.templates)

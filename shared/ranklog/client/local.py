@@ -1,0 +1,108 @@
+"""The client's calls over a store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ranklog.client.answer import Answer, CountAnswer, Listing
+from ranklog.client.comparison import compare_ranks
+from ranklog.client.export import export_lines
+from ranklog.client.listings import list_callsites, list_runs, list_streams
+from ranklog.client.reader import Reader, local_reader
+from ranklog.client.search import count, search
+from ranklog.client.sql import run_sql
+from ranklog.client.words import Restrictions, check_shape, field_names, parse_every, read_query
+from ranklog.model.query import Query
+from ranklog.store.protocol import Store
+
+
+class Local:
+    """Reads one tenant of a store; tasks run in this process unless the reader says otherwise."""
+
+    def __init__(self, store: Store, tenant: str, reader: Reader | None = None) -> None:
+        self.reader = reader or local_reader(store, tenant)
+
+    def _query(self, text: str, given: Restrictions, **shape: Any) -> Query:
+        return read_query(text, given, now_ns=self.reader.now_ns(), **shape)
+
+    def search(
+        self,
+        query: str,
+        given: Restrictions,
+        *,
+        limit: int | None,
+        order: str | None,
+        cursor: str | None,
+        fields: tuple[str, ...],
+        context: int,
+        groups: bool,
+        explain: bool,
+        full_scan: bool,
+    ) -> Answer:
+        asked = self._query(
+            query,
+            given,
+            limit=check_shape(limit, order),
+            order=order,
+            cursor=cursor,
+            context=context,
+            explain=explain,
+            full_scan=full_scan,
+        )
+        return replace(search(self.reader, asked, groups=groups), fields=fields)
+
+    def count(
+        self,
+        query: str,
+        given: Restrictions,
+        *,
+        by: Any,
+        every: str | None,
+        explain: bool,
+        full_scan: bool,
+    ) -> CountAnswer:
+        every_ns, every_iterations = parse_every(every)
+        asked = self._query(
+            query,
+            given,
+            by=field_names(by),
+            every_ns=every_ns,
+            every_iterations=every_iterations,
+            count=True,
+            explain=explain,
+            full_scan=full_scan,
+        )
+        return count(self.reader, asked)
+
+    def runs(self, given: Restrictions) -> Listing:
+        return list_runs(self.reader, self._query("", given))
+
+    def streams(self, given: Restrictions) -> Listing:
+        return list_streams(self.reader, self._query("", given))
+
+    def callsites(
+        self, query: str, given: Restrictions, *, uneven: bool, full_scan: bool
+    ) -> Listing:
+        asked = self._query(query, given, full_scan=full_scan)
+        return list_callsites(self.reader, asked, uneven=uneven)
+
+    def compare(
+        self,
+        query: str,
+        given: Restrictions,
+        *,
+        ranks: str | None,
+        with_: str | None,
+        all_hunks: bool,
+    ) -> Listing:
+        return compare_ranks(
+            self.reader, query, given, ranks=ranks, with_=with_, all_hunks=all_hunks
+        )
+
+    def export(self, query: str, given: Restrictions, out: Path, format: str) -> Listing:
+        return export_lines(self.reader, self._query(query, given), out, format)
+
+    def sql(self, statement: str, given: Restrictions) -> Any:
+        return run_sql(self.reader, statement, self._query("", given))

@@ -1,0 +1,91 @@
+"""The words of a caller (query text, restrictions, shape) as a Query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypedDict
+
+from ranklog.errors import BadInput, BadQuery
+from ranklog.model.query import Query
+from ranklog.plan.parse import parse_query
+from ranklog.plan.restrict import restrict
+from ranklog.plan.times import parse_duration
+
+ORDERS = (None, "newest", "oldest")
+
+
+class Restrictions(TypedDict, total=False):
+    """What every reading call can AND to its query, in the words of the command line."""
+
+    run: str | None
+    attempt: str | int | None
+    rank: str | int | None
+    host: str | None
+    level: str | int | None
+    iteration: str | int | None
+    since: str | None
+    until: str | None
+    last: str | None
+    tz: str
+
+
+def read_query(text: str, given: Restrictions, *, now_ns: int, **shape: Any) -> Query:
+    """Parse and restrict. Raises BadQuery, BadInput."""
+    unknown = set(given) - Restrictions.__annotations__.keys()
+    if unknown:
+        raise BadInput(
+            f"unknown restriction {sorted(unknown)[0]}",
+            hint="run attempt rank host level iteration since until last tz",
+        )
+    words: dict[str, Any] = dict(given)
+    zone = words.pop("tz", None) or "UTC"
+    query = parse_query(text, now_ns=now_ns, tz=zone).to_query(**shape)
+    return restrict(query, now_ns=now_ns, tz=zone, **words)
+
+
+def check_shape(limit: int | None, order: str | None) -> int | None:
+    """The limit as a number of lines, None for none. Raises BadInput."""
+    if order not in ORDERS:
+        raise BadInput(f"no order {order!r}", hint="newest or oldest")
+    if limit is not None and limit < 0:
+        raise BadInput(f"a limit of {limit} lines", hint="0 means none")
+    return limit or None
+
+
+def parse_every(text: str | None) -> tuple[int | None, int | None]:
+    """`10s` is (ns, None), `100i` is (None, iterations). Raises BadQuery."""
+    if not text:
+        return None, None
+    if text.endswith("i") and text[:-1].isdecimal() and int(text[:-1]) > 0:
+        return None, int(text[:-1])
+    try:
+        width = parse_duration(text)
+        if width <= 0:
+            raise ValueError("a bucket has a width")
+    except ValueError as error:
+        raise BadQuery(
+            f"{text!r} is no bucket: {error}", hint="10s of time, or 100i iterations"
+        ) from error
+    return width, None
+
+
+def field_names(by: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Fields to count by, from a list or from text with commas; `step` means iteration."""
+    names = by.split(",") if isinstance(by, str) else list(by or ())
+    cleaned = [name.strip() for name in names if name.strip()]
+    return tuple(dict.fromkeys("iteration" if name == "step" else name for name in cleaned))
+
+
+def parse_ranks(text: str | Sequence[int] | None) -> list[int]:
+    """`0,7` or `0-3` or numbers. Raises BadInput."""
+    if text is None:
+        return []
+    if not isinstance(text, str):
+        return [int(rank) for rank in text]
+    ranks: list[int] = []
+    for part in filter(None, (item.strip() for item in text.split(","))):
+        low, dash, high = part.partition("-")
+        if not low.isdecimal() or (dash and not high.isdecimal()):
+            raise BadInput(f"{part!r} is no rank", hint="write 0,7 or 0-3")
+        ranks += range(int(low), int(high or low) + 1) if dash else [int(low)]
+    return list(dict.fromkeys(ranks))
