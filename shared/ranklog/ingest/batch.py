@@ -145,7 +145,7 @@ def _commit(
         put_markers(store, place, launches)
         index = built.index(ref)
         if is_stale(started_s):
-            put_segment(store, place, built.segment)
+            index = built.index(put_segment(store, place, built.segment, again=True))
         report.segment_bytes += ref.length
     else:
         put_markers(store, place, launches)

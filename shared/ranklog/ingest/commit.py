@@ -43,13 +43,15 @@ class Place:
         return keys.hour_marker_key(self.tenant, run, launch, self.hour, late_day=self.late_day)
 
 
-def put_segment(store: Store, place: Place, segment: SegmentBytes) -> SegmentRef:
-    """The segment is in the store when this returns, whoever put it."""
+def put_segment(
+    store: Store, place: Place, segment: SegmentBytes, *, again: bool = False
+) -> SegmentRef:
+    """The segment is in the store when this returns, whoever put it; `again`: its age is new."""
     key = place.segment_key(segment.hash)
     try:
-        etag = store.put(key, segment.data, if_absent=True)
+        etag = store.put(key, segment.data, if_absent=not again)
     except AlreadyExists:
-        etag = next(info.etag for info in store.list(key) if info.key == key)
+        etag = next((info.etag for info in store.list(key) if info.key == key), "")
     return SegmentRef(key, len(segment.data), segment.hash, etag)
 
 
@@ -70,5 +72,5 @@ def put_index(store: Store, key: str, data: bytes) -> bool:
 
 
 def is_stale(started_s: float) -> bool:
-    """Whether a segment put at `time.monotonic()` = started_s could be taken for an orphan."""
+    """Whether what was put at `time.monotonic()` = started_s could soon be taken for an orphan."""
     return time.monotonic() - started_s > COMMIT_AGE_S_MAX

@@ -118,7 +118,13 @@ def _sites(frames: Sequence[Frame]) -> tuple[tuple[CallSite, ...], I32]:
     for frame in frames:
         local = [0, *(places.setdefault(site, len(places) + 1) for site in frame.sites)]
         columns.append(np.array(local, np.int32)[np.frombuffer(frame.site, "<u4")])
-    return tuple(places), np.concatenate(columns)
+    return tuple(_printable(site) for site in places), np.concatenate(columns)
+
+
+def _printable(site: CallSite) -> CallSite:
+    """A path may hold bytes that are no UTF-8 (lone surrogates); Arrow takes none."""
+    names = (site.site, site.function, site.logger)
+    return CallSite(*(n and n.encode("utf-8", "backslashreplace").decode() for n in names))
 
 
 # --- metadata -----------------------------------------------------------------------------------

@@ -80,6 +80,8 @@ def check_frame(frame: Frame) -> None:
         keys.launch_prefix(frame.tenant, entry.stream.run, entry.stream.launch)
     _check_text(frame)
     for column in frame.metadata:
+        if not column.key.isprintable():
+            raise Corrupt(f"metadata key {column.key!r:.60} has characters that can't be shown")
         if column.type == "str":
             _check_utf8(f"metadata {column.key!r}", column.values, _edges(column.lengths))
 

@@ -44,8 +44,8 @@ OPTIONAL_COLUMNS = (OVERFLOW, RAW)
 METADATA_TYPES = ("int", "float", "str")
 NO_RANK = -1
 # Key-value metadata of the Parquet file: the stream table, the format's version.
-STREAMS_METADATA = b"ranklog.streams"
-VERSION_METADATA = b"ranklog.version"
+STREAMS_METADATA = "ranklog.streams"
+VERSION_METADATA = "ranklog.version"
 SEGMENT_VERSION = 1
 # Metadata of these names fills the built-in column where that is empty.
 ITERATION_KEYS = ("iteration", "step")

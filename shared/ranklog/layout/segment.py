@@ -23,7 +23,7 @@ from ranklog.model.frame import NO_ITERATION, NO_LEVEL, NO_SITE, STREAM_RANK
 from ranklog.model.stream import Stream
 
 HASH_BYTES = 16
-TEXT_LEVEL = 3
+TEXT_LEVEL = 6
 COLUMN_LEVEL = 3
 _DELTA = (schema.SEQ, schema.TS, schema.ITERATION, schema.GROUP)
 _DICTIONARY = (
@@ -51,17 +51,19 @@ class SegmentBytes:
 
 
 def order_rows(rows: Rows, chosen: I64, tids: I32) -> I64:
-    """A permutation of `chosen` (positions): by time bucket, template, then as given.
+    """A permutation of `chosen` (positions): by time bucket, template, time; ties as given.
 
-    `chosen` stands in (stream, seq) order, and stays so inside a template.
+    Inside a template, by time is smaller than by (stream, seq): ranks that say the same at the same
+    time stand together, and times take a third fewer bytes.
     """
-    key = tids.astype(np.uint16)
+    ts = rows.ts[chosen]
+    order = np.argsort(ts, kind="stable")  # sorted runs of streams are merged
+    order = order[np.argsort(tids[order].astype(np.uint16), kind="stable")]  # a radix sort
     buckets = -(-len(chosen) // TIME_BUCKET_ROWS)
-    order = np.argsort(key, kind="stable")  # a radix sort: two passes of bytes
     if buckets > 1:
-        ts = rows.ts[chosen]
-        width = (int(ts.max()) - int(ts.min())) // buckets + 1
-        bucket = ((ts - ts.min()) // width).astype(np.uint16)
+        low = int(ts.min())
+        width = (int(ts.max()) - low) // buckets + 1
+        bucket = ((ts - low) // width).astype(np.uint16)
         order = order[np.argsort(bucket[order], kind="stable")]
     return order
 
@@ -130,15 +132,16 @@ def _sparse(at: I64, values: Any, count: int, order: I64) -> Any:
 
 def _write(columns: dict[str, Any], streams: Sequence[Stream]) -> SegmentBytes:
     names = list(columns)
-    table = pa.table(columns).replace_schema_metadata(
-        {
-            schema.VERSION_METADATA: str(schema.SEGMENT_VERSION).encode(),
-            schema.STREAMS_METADATA: streams_json(streams).encode(),
-        }
-    )
+    table = pa.table(columns)
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, table.schema, **_options(names, columns)) as writer:
         writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+        writer.add_key_value_metadata(
+            {
+                schema.VERSION_METADATA: str(schema.SEGMENT_VERSION),
+                schema.STREAMS_METADATA: streams_json(streams),
+            }
+        )
     buffer = sink.getvalue()
     data = buffer.to_pybytes()
     size = int.from_bytes(data[-8:-4], "little") + 8

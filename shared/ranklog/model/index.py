@@ -116,7 +116,7 @@ class IndexHead:
 
     `envelopes`: templates of text[:body_at], "" where there is none; every one ends in a separator
     (no letter, digit or placeholder), so that a line's text is envelope + body and no token spans
-    both; None: too many or not so, a literal may lie in an envelope anywhere. Blooms, letter runs
+    both; None: too many or not so, and then nothing about text excludes a row. Blooms, letter runs
     and longest mixed tokens cover envelopes too. `odd_case`: the text has U+212A or U+017F, which
     case-insensitive RE2 takes for k and s; such literals are doubt then.
     """
