@@ -16,11 +16,11 @@ from ranklog.importer.classify import NO_HEAD, Classifier, Heads, without_colour
 from ranklog.importer.envelopes import Layer, Peeled, peel
 from ranklog.importer.groups import find_groups
 from ranklog.importer.inherit import LaneTimes, fill_levels
-from ranklog.importer.lines import I64, Flags, Lines
+from ranklog.importer.lines import I64, Lines
 from ranklog.importer.ranks import RankRule, line_ranks
 from ranklog.importer.rows import Columns
-from ranklog.importer.timing import own_times
 from ranklog.importer.times import NO_TIME, Anchor
+from ranklog.importer.timing import own_times
 from ranklog.importer.windows import HEAD_WINDOW_BYTES, slices
 from ranklog.limits import TIME_FUTURE_NS_MAX
 from ranklog.model.frame import TS_ARRIVAL, TS_CLAIMED, TS_INHERITED

@@ -25,7 +25,10 @@ class Hours:
         edges = np.flatnonzero(hours[1:] != hours[:-1]) + 1
         bounds = np.concatenate(([0], edges, [len(hours)])) + first_seq
         for hour, low, high in zip(
-            hours[bounds[:-1] - first_seq].tolist(), bounds[:-1].tolist(), bounds[1:].tolist()
+            hours[bounds[:-1] - first_seq].tolist(),
+            bounds[:-1].tolist(),
+            bounds[1:].tolist(),
+            strict=True,
         ):
             ranges = self._ranges.setdefault(hour, [])
             if ranges and ranges[-1][1] == low:

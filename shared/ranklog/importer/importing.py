@@ -30,6 +30,7 @@ from ranklog.ingest.batch import IngestReport, Record, ingest_batch
 from ranklog.limits import SECOND_NS
 from ranklog.model.stream import Stream
 from ranklog.rules.ruleset import RuleSet
+from ranklog.rules.tenant import load_ruleset
 from ranklog.store.protocol import Store
 
 Progress = Callable[[FileReport], None]
@@ -67,10 +68,9 @@ def import_paths(
         rank_from=None if rank_from is None else rank_by_pattern(rank_from),
         date_ns=None if date is None else _noon(date),
     )
-    rules = _rules(store, tenant, preset)
-    found = list(find_sources([str(path) for path in paths], stdin, now_ns))
-    plans = iter(prepare([item for item in found if isinstance(item, Source)], options))
+    rules, notes = _rules(store, tenant, preset)
     ledger = Ledger(store, tenant, run, launch)
+    report = ImportReport(run, launch, notes=notes)
 
     def ingest(records: Sequence[Record], source: str, first: str, last: str) -> IngestReport:
         return ingest_batch(
@@ -78,15 +78,22 @@ def import_paths(
         )
 
     batch = Batch(ingest, ledger, now_ns)
-    report = ImportReport(run, launch)
-    for item in found:
-        if isinstance(item, Unreadable):
-            report.files.append(FileReport(item.name, error=f"{item.name}: {item.error}"))
-            continue
-        file = FileImport(next(plans), Stream(tenant, run, launch, 0, None, None, None, "", ""))
-        report.files.append(file.report)
-        file.run(ledger, batch, options, progress)
-    batch.flush()
+    found = list(find_sources([str(path) for path in paths], stdin, now_ns))
+    try:
+        plans = iter(prepare([item for item in found if isinstance(item, Source)], options))
+        for item in found:
+            if isinstance(item, Unreadable):
+                report.files.append(FileReport(item.name, error=f"{item.name}: {item.error}"))
+                continue
+            template = Stream(tenant, run, launch, 0, None, None, None, "", "")
+            file = FileImport(next(plans), template)
+            report.files.append(file.report)
+            file.run(ledger, batch, options, progress)
+        batch.flush()
+    finally:
+        for item in found:
+            if isinstance(item, Source) and item.spool is not None:
+                item.spool.close()
     return report
 
 
@@ -232,5 +239,8 @@ def _noon(date: str) -> int:
     return (int(day.timestamp()) + 12 * 3600) * SECOND_NS
 
 
-def _rules(store: Store, tenant: str, preset: str | None) -> RuleSet:
-    return RuleSet.load(presets=None if preset is None else [preset])
+def _rules(store: Store, tenant: str, preset: str | None) -> tuple[RuleSet, list[str]]:
+    """The presets, or one family of them, and the tenant's own."""
+    presets = None if preset is None else [preset]
+    rules, refused = load_ruleset(store, tenant, presets=presets)
+    return rules, [f"rules {name} are left out: {why}" for name, why in refused.items()]

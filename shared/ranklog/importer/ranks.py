@@ -32,7 +32,6 @@ _OWN_WORDS = (
     r"^(?:\[[^\]]*\] )?\[[Rr]ank:? (?P<rank>\d{1,7})\]",
     r"\(default_pg\) Rank (?P<rank>\d{1,7})\]",
     r"\bRANK=(?P<rank>\d{1,7}) STAGE=",
-    r"Process rank: (?P<rank>\d{1,7}), device:",
     r"distributed init \(rank (?P<rank>\d{1,7})\)",
 )
 PROCESS = r"^(?:\[[^\]]*\] )?(?P<process>[\w.-]+:\d+):\d+ "

@@ -64,7 +64,9 @@ class Ledger:
 
     def begin(self, files: Iterable[Known], now_ns: int) -> None:
         """Fix new incarnations before their rows are stored."""
-        self._write("begin", [file for file in files if not self._has(file)], now_ns)
+        new = [file for file in files if not self._has(file)]
+        bare = [Known(file.key, file.stream, file.head_bytes, file.head_hash) for file in new]
+        self._write("begin", bare, now_ns)
 
     def done(self, files: Iterable[Known], now_ns: int) -> None:
         """The rows are stored."""

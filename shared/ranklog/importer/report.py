@@ -38,6 +38,7 @@ class ImportReport:
     run: str
     launch: str
     files: list[FileReport] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def run_id(self) -> str:
@@ -85,4 +86,5 @@ class ImportReport:
             "run": self.run,
             "run_id": self.run_id,
             "files": [asdict(file) for file in self.files],
+            "notes": self.notes,
         } | totals
