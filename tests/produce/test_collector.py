@@ -4,6 +4,8 @@ import logging
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -95,6 +97,43 @@ def test_finish_gives_up_in_time_and_the_spool_keeps_the_lines(
     assert one.flush(0.0) == 1
     assert Collector(tmp_path / "spool", stream).finish(1.0) == 0
     assert texts(tmp_path) == ["a"]
+
+
+def test_a_collector_that_is_told_to_stop_does_not_wait_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collecting, "STOP_S", 0.2)
+    one = producer(tmp_path)
+    say(one, "a")
+    stop = threading.Event()
+    stop.set()
+    down = Flaky(DiskStream(tmp_path / "stream"), [Unavailable("down")] * 10_000)
+
+    start = time.monotonic()
+    collector = Collector(tmp_path / "spool", down, stop=stop)
+    collector.poll(hurry=True)
+    assert collector.finish(60.0) == 1
+    assert time.monotonic() - start < 5
+    one.close()
+
+
+def test_a_destination_that_stays_down_is_abandoned_when_nobody_is_alive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collecting, "ABANDON_S", 0.0)
+    monkeypatch.setattr(spool, "is_alive", lambda pid, start: False)
+    one = producer(tmp_path)
+    say(one, "a")
+    one.close()
+    stop = threading.Event()
+    down = Flaky(DiskStream(tmp_path / "stream"), [Unavailable("down")] * 10_000)
+
+    collector = Collector(tmp_path / "spool", down, stop=stop)
+    collector.poll(hurry=True)
+    collector.finish(0.0)
+
+    assert stop.is_set()
+    assert list((tmp_path / "spool").glob("*.lines"))
 
 
 def test_a_frame_that_is_refused_is_kept_and_the_rest_goes_on(

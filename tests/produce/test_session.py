@@ -286,6 +286,18 @@ def test_a_collector_of_its_own_delivers_and_cleans_up(job: Job) -> None:
     _wait_until(lambda: [p.name for p in job.spool.iterdir()] == ["collector.lock"])
 
 
+def test_the_collector_is_no_child_that_a_job_could_meet(job: Job) -> None:
+    done = job.run(
+        "import ranklog, logging, os\n"
+        "ranklog.init(run='r'); logging.info('a'); ranklog.flush(10)\n"
+        "try: os.wait()\n"
+        "except ChildProcessError: print('no child')",
+        RANKLOG_DESTINATION=str(job.stream),
+    )
+
+    assert done.stdout == "no child\n"
+
+
 def test_a_destination_that_is_down_costs_the_job_five_seconds_at_most(job: Job) -> None:
     start = time.monotonic()
     done = job.run(

@@ -8,6 +8,7 @@ collector reads on only when its frames are out, so it holds a few frames at mos
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
 import signal
@@ -31,6 +32,10 @@ POLL_S = 0.1
 FRAME_AGE_NS = limits.SECOND_NS // 2
 URGENT_AGE_NS = limits.SECOND_NS // 5
 RETRY_FIRST_S, RETRY_MAX_S = 0.1, 5.0
+# With no process alive and the destination down for this long, the spool is left to a later collector.
+ABANDON_S = 3600.0
+# What is left when the collector is told to stop has this long to be sent.
+STOP_S = 15.0
 # A collector that nobody needs any more ends; the next process starts another.
 IDLE_S = 2.0
 MIRRORED = ("stdout", "stderr")
@@ -64,6 +69,10 @@ class _Process:
             source.close()
 
 
+class _GaveUp(Exception):
+    """No more time to send: whatever is not out stays in the spool, and nothing more is read."""
+
+
 class Collector:
     """`poll` in a loop, then `finish`. `mirror` gets what was written to fd 1 and 2, as it was."""
 
@@ -74,6 +83,7 @@ class Collector:
         *,
         keep: bool = False,
         mirror: dict[str, BinaryIO] | None = None,
+        stop: threading.Event | None = None,
     ) -> None:
         self._folder = folder
         self._sink = sink
@@ -86,6 +96,7 @@ class Collector:
         self._frames: list[tuple[str, bytes]] = []
         self._refused = 0
         self._give_up_at: float | None = None
+        self._stop = stop or threading.Event()
 
     @property
     def is_idle(self) -> bool:
@@ -101,6 +112,10 @@ class Collector:
 
         `hurry`: cut frames now, and don't wait for exit codes of processes that are gone.
         """
+        with contextlib.suppress(_GaveUp):
+            self._poll(hurry)
+
+    def _poll(self, hurry: bool) -> None:
         self._discover()
         for process in self._processes.values():
             over = process.is_over(hurry)  # asked before reading: what it wrote last is read below
@@ -125,8 +140,9 @@ class Collector:
         self._acknowledge()
 
     def finish(self, timeout_s: float) -> int:
-        """Send all that is there, streams' ends included; how many frames were not delivered."""
-        self._give_up_at = time.monotonic() + timeout_s
+        """Send all that is there, streams' ends included. 0, or how many frames it was left with."""
+        if self._give_up_at is None:
+            self._give_up_at = time.monotonic() + timeout_s
         self.poll(hurry=True)
         for process in self._processes.values():
             process.close()
@@ -168,20 +184,32 @@ class Collector:
             self._send()
 
     def _send(self) -> None:
-        """Deliver the frames in order; waits as long as it takes, or until `finish` gives up."""
-        wait_s = RETRY_FIRST_S
+        """Deliver the frames in order; waits as long as it takes, or until it is time to give up."""
+        wait_s, began = RETRY_FIRST_S, time.monotonic()
         while self._frames:
             try:
                 self._sink.put(*self._frames[0])
             except (BadInput, TooLarge) as error:
                 self._set_aside(error)
             except RanklogError:
-                if self._give_up_at is not None and time.monotonic() + wait_s > self._give_up_at:
-                    return
+                if self._gives_up(began, wait_s):
+                    raise _GaveUp from None
                 time.sleep(random.uniform(0, wait_s))
                 wait_s = min(2 * wait_s, RETRY_MAX_S)
                 continue
             del self._frames[0]
+
+    def _gives_up(self, began: float, wait_s: float) -> bool:
+        now = time.monotonic()
+        if self._give_up_at is None and self._stop.is_set():
+            self._give_up_at = now + STOP_S
+        if self._give_up_at is None and now - began > ABANDON_S and not self._anyone_alive():
+            self._stop.set()
+            self._give_up_at = now
+        return self._give_up_at is not None and now + wait_s > self._give_up_at
+
+    def _anyone_alive(self) -> bool:
+        return any(spool.is_alive(p.files.pid, p.files.start) for p in self._processes.values())
 
     def _set_aside(self, error: RanklogError) -> None:
         """A frame that is refused for good is kept, and the rest goes on."""
@@ -214,18 +242,18 @@ class Collector:
 
 
 def run(folder: Path, sink: Sink, stop: threading.Event, *, mirror: bool = False) -> None:
-    """Collect until nobody logs any more (IDLE_S) or `stop` is set."""
+    """Collect until nobody logs any more (IDLE_S), `stop` is set, or there is no way out."""
     consoles: dict[str, BinaryIO] = {}
     if mirror:
         consoles = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
-    collector = Collector(folder, sink, mirror=consoles)
+    collector = Collector(folder, sink, mirror=consoles, stop=stop)
     busy_at = time.monotonic()
     while not stop.is_set() and time.monotonic() - busy_at < IDLE_S:
         collector.poll()
         if not collector.is_idle:
             busy_at = time.monotonic()
         stop.wait(POLL_S)
-    collector.finish(timeout_s=15.0)
+    collector.finish(timeout_s=STOP_S)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
