@@ -56,7 +56,6 @@ STABLE = MappingProxyType(
         "train_step_timing in s": "train_step_timing",
         "iter time (s)": "iter_time_s",
         "step_avg": "step_avg_ms",
-        "dt": "dt_ms",
         # throughput
         "samples per second": "samples_per_second",
         "samples/sec": "samples_per_second",

@@ -203,7 +203,7 @@ def _validate_pattern(rule: Rule) -> None:
             raise BadRule(f"the group {name} is there twice", position=position)
         _validate_key(name, rule.types.get(name, "str"), position)
     if rule.gate is not None:
-        _compile(rule.gate)
+        _compile(rule.gate, "gate")
     _validate_types(rule.types, frozenset(groups))
 
 
@@ -244,7 +244,7 @@ def _validate_pairs(rule: Rule) -> None:
     if pairs.style not in STYLES:
         raise BadRule(f"unknown style {pairs.style!r} of pairs", hint=", ".join(STYLES))
     if pairs.marker is not None:
-        _compile(pairs.marker)
+        _compile(pairs.marker, "marker")
         try:
             pc.replace_substring_regex(pa.array([""]), pairs.marker, r"\1")
         except pa.ArrowInvalid as error:
@@ -254,8 +254,8 @@ def _validate_pairs(rule: Rule) -> None:
         _validate_key(name, "int" if name in ITERATION else "str", None)
 
 
-def _compile(pattern: str) -> None:
+def _compile(pattern: str, what: str) -> None:
     try:
         pc.match_substring_regex(pa.array([""]), pattern)
     except pa.ArrowInvalid as error:
-        raise _refused(pattern, str(error)) from error
+        raise BadRule(f"{what}: {_refused(pattern, str(error)).message}") from error

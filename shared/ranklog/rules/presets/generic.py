@@ -11,6 +11,7 @@ from ranklog.rules.rule import Rule
 _SET = r"(?: *[=:] *| +)"
 # A word of its own: `val loss` and `lm_loss` are not `loss`.
 _ALONE = r"(?:^|[^A-Za-z_/. -]|[^A-Za-z_/.] )\s*"
+_TRAINING = r".*[^A-Za-z0-9](?i:loss|lr|norm|tokens?)(?:[^A-Za-z0-9]|$)"
 
 RULES = (
     Rule(
@@ -24,9 +25,9 @@ RULES = (
     Rule(
         "generic_step",
         (),
-        rf"(?:^|[^\w/.-])(?i:step|iter){_SET}(?P<iteration>\d+)(?:[^\w.]|\.?$|\. )",
+        rf"(?:^|[^\w/.-])(?i:step|iter){_SET}(?P<iteration>\d+)(?:[^\w.]|\. ){_TRAINING}",
         ints("iteration"),
-        gate=rf"(?:^|[^\w/.-])(?i:step|iter){_SET}\x00.*(?i:loss|grad_norm|lr\b|tok)",
+        gate=rf"(?:^|[^\w/.-])(?i:step|iter){_SET}\x00{_TRAINING}",
         fallback=True,
     ),
     Rule(

@@ -22,9 +22,9 @@ RULES = (
     Rule(
         "kernel_oom",
         ("Killed process ", " total-vm:"),
-        r"Killed process (?P<pid>\d+) \((?P<process>[^)]*)\).* total-vm:(?P<total_vm_bytes>\d+kB)"
-        r"(?:, anon-rss:(?P<anon_rss_bytes>\d+kB))?",
-        ints("pid") | {"total_vm_bytes": "size", "anon_rss_bytes": "size"},
+        r"Killed process (?P<pid>\d+) \((?P<process>[^)]*)\).* total-vm:(?P<total_vm_kib>\d+)kB"
+        r"(?:, anon-rss:(?P<anon_rss_kib>\d+)kB)?",
+        ints("pid", "total_vm_kib", "anon_rss_kib"),
     ),
     Rule(
         # index,utilization_gpu,memory_total,memory_used,memory_free,timestamp

@@ -69,7 +69,8 @@ RULES = (
     Rule(
         "slurm_oom",
         ("Detected ", " oom_kill event"),
-        r"Detected (?P<oom_kills>\d+) oom_kill events? in (?P<slurm_step>\S+)",
+        r"Detected (?P<oom_kills>\d+) oom_kill events? in "
+        r"(?:StepId=|step )?(?P<slurm_step>\d+(?:\.\w+)?)",
         ints("oom_kills"),
     ),
     Rule(

@@ -47,6 +47,7 @@ RULES = (
         Pairs(
             # build-nanogpt writes `lr 6e-4` without a colon
             marker=r"\|\s*(lr|[A-Za-z_][\w/ ]*:) +",
+            names={"dt:": "dt_ms"},
             types={"dt_ms": "duration:ms", "total_time": "duration"},
         ),
     ),

@@ -74,8 +74,8 @@ RULES = (
     ),
     Rule(
         "python_exception",
-        (":",),
-        r"^(?P<exception>[A-Za-z_][\w.]*(?:Error|Exception|Empty|Interrupt|Exit)):(?: |$)",
-        gate=r"^[A-Za-z_][\w.\x00]*(?:Error|Exception|Empty|Interrupt|Exit):",
+        (),
+        r"^(?P<exception>[A-Za-z_][\w.]*(?:Error|Exception|Empty|Interrupt|Exit))(?:: |:?\s*$)",
+        gate=r"^[A-Za-z_][\w.\x00]*(?:Error|Exception|Empty|Interrupt|Exit)(?::|\s*$)",
     ),
 )

@@ -11,10 +11,12 @@ _TITAN = (
     r" +tps: *(?P<tps>[\d,]+)(?: +tflops: *(?P<tflops>[\d,.]+))?(?: +mfu: *(?P<mfu>[\d.]+%|N/A))?"
 )
 _TITAN_TYPES = floats("grad_norm", "memory_gib", "memory_pct", "tflops") | {"mfu": "percent"}
+# The last piece of a bar that was drawn over and over, with carriage returns or nothing between.
 _BAR = (
-    r"(?:^|[\r ])(?P<bar_percent>\d+)%\|[^|\r]*\| *(?P<bar_at>[\d.]+[kMG]?)/"
-    r"(?P<bar_total>[\d.]+[kMG]?) \[(?P<bar_elapsed_s>[\d:]+)<(?P<bar_eta_s>[\d:?]+),"
-    r" *(?P<bar_rate>\?|[\d.]+)?(?P<bar_unit>s/it|it/s|[^,\]\r]*)(?:, (?P<pairs>[^\]\r]*))?\]"
+    r"^(?:.*[\r\]|])?(?:(?P<bar_name>[^|\r%]*?[^|\r% :]):? +|\s*)(?P<bar_percent>\d+)%\|[^|\r]*\| *"
+    r"(?P<bar_at>[\d.]+[kMG]?)/(?P<bar_total>[\d.]+[kMG]?) "
+    r"\[(?P<bar_elapsed_s>[\d:]+)<(?P<bar_eta_s>[\d:?]+), *"
+    r"(?P<bar_rate>\?|[\d.]+(?:s/it|it/s)?)(?P<bar_unit>[^,\]\r]*)(?:, (?P<pairs>[^\]\r]*))?\]"
 )
 
 RULES = (
@@ -42,10 +44,9 @@ RULES = (
     Rule(
         "tqdm",
         ("%|", "| ", "<"),
-        # The last piece of a bar that was drawn with carriage returns, or with nothing at all.
-        rf"^(?:.*[\r\]])?(?:(?P<bar_name>[^|\r%]*?[^|\r% ]):? +)?{_BAR}",
+        _BAR,
         ints("bar_percent")
-        | {"bar_at": "number", "bar_total": "number", "bar_rate": "number"}
+        | {"bar_at": "number", "bar_total": "number", "bar_rate": "rate"}
         | {"bar_elapsed_s": "duration", "bar_eta_s": "duration"},
         Pairs("equals"),
     ),
