@@ -30,7 +30,7 @@ ARROWS = {
     "answer": {"model", "layout", "plan", "merge"},
     "client": {"model", "layout", "plan", "scan", "merge", "answer", "spmd", "store"},
     "demo": {"model", "produce", "stream", "ingest", "rules", "store"},
-    "serverless": set(),
+    "serverless": {"api", "client", "scan", "store"},
     "api": {
         "model",
         "client",

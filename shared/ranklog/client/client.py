@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from ranklog import limits
 from ranklog.client.answer import Answer, CountAnswer, Listing
@@ -12,6 +12,9 @@ from ranklog.client.words import Restrictions
 from ranklog.errors import BadInput
 from ranklog.model.answer import Line
 from ranklog.store.protocol import Store
+
+if TYPE_CHECKING:
+    from ranklog.scan.scatter import Invoker
 
 # Lines per page where a caller walks through all of them.
 PAGE_LINES = 10_000
@@ -42,6 +45,8 @@ class Client:
 
     Safe to use from many threads. Every call takes the restrictions of the command line: run, attempt,
     rank, host, level, iteration, since, until, last, tz. Raises RanklogError.
+
+    `invoker` runs the scans of a store elsewhere (Lambda), `concurrency` of them at once.
     """
 
     def __init__(
@@ -51,6 +56,8 @@ class Client:
         tenant: str = "default",
         *,
         key: str | None = None,
+        invoker: Invoker | None = None,
+        concurrency: int | None = None,
     ) -> None:
         if (store is None) == (api is None):
             raise BadInput("a client reads a store or an API", hint="give store=… or api=…")
@@ -61,8 +68,11 @@ class Client:
             self._backend = Remote(api, key)
         else:
             from ranklog.client.local import Local
+            from ranklog.client.reader import local_reader
 
-            self._backend = Local(_opened(store), tenant)
+            opened = _opened(store)
+            reader = local_reader(opened, tenant, invoker=invoker, concurrency=concurrency)
+            self._backend = Local(opened, tenant, reader)
 
     def search(
         self,

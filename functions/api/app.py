@@ -1,0 +1,37 @@
+"""The HTTP API: who has a tenant's key asks about that tenant's lines, and sends its frames.
+
+Trigger: the HTTP API (payload format 2.0), any method of `/v1/…` and `GET /openapi.json`.
+Reads: the tenant's indexes, hour markers and spilled outcomes in the store's bucket (LIST, GET).
+Writes: `POST /v1/frames` puts frames into the Kinesis stream and answers when it has them; spilled
+    outcomes that were read are removed (DELETE under `tmp/`).
+Retries: scans that fail for now are scattered again, refused frames put again; what stays undone is
+    an error with `Retry-After` or named in the answer. A client may repeat a request: a frame that
+    is sent twice is stored once or skipped by queries.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Any
+
+from aws_lambda_powertools import Logger
+
+from ranklog.api.app import Handler
+from ranklog.serverless.root import make_root
+from ranklog.serverless.settings import API_KEYS, SCAN_FUNCTION, STREAM, read_settings
+
+logger = Logger(service="api")
+
+
+@cache
+def _root() -> Handler:
+    return make_root(read_settings(os.environ, SCAN_FUNCTION, STREAM, API_KEYS))
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """An API Gateway event in, its response out."""
+    response = _root()(event, context)
+    logger.info("answered", extra={"route": event["routeKey"], "status": response["statusCode"]})
+    return response

@@ -1,0 +1,122 @@
+"""The root of queries on AWS: the HTTP API's handler over S3, its scans scattered to Lambda.
+
+Both root functions use it. Behind the HTTP API a request is its key's tenant's; who may invoke the
+query function directly was let in by IAM, and names the tenant beside the request, never in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from ranklog.api.app import Handler, make_api
+from ranklog.api.keys import Keys
+from ranklog.api.problems import PROBLEM
+from ranklog.api.settings import Settings
+from ranklog.api.sinks import KinesisFrames
+from ranklog.client import Client
+from ranklog.errors import BadInput
+from ranklog.limits import CLIENTS_KEPT_MAX, PAYLOAD_BYTES_MAX
+from ranklog.scan.lambda_invoke import LambdaInvoker
+from ranklog.serverless.settings import FunctionSettings
+from ranklog.store.aws import aws_client
+from ranklog.store.open import open_store
+
+_MEMBERS = frozenset({"tenant", "method", "path", "parameters", "body"})
+
+
+def make_root(settings: FunctionSettings) -> Handler:
+    """A handler of API Gateway v2 events. With keys in the settings, only who has one is answered;
+    without, only whom an authorizer vouches for. Frames are taken where a stream is set."""
+    store = open_store(settings.store_url)
+    invoker = LambdaInvoker(settings.scan_function)
+
+    @lru_cache(CLIENTS_KEPT_MAX)
+    def client_of(tenant: str) -> Client:
+        return Client(
+            store=store, tenant=tenant, invoker=invoker, concurrency=settings.scan_concurrency
+        )
+
+    stream = settings.kinesis_stream
+    handler = make_api(
+        Settings(
+            client_of=client_of,
+            sink=KinesisFrames(aws_client("kinesis"), stream) if stream else None,
+            keys=Keys(settings.api_keys) if settings.api_keys else None,
+            tenant=None,
+        )
+    )
+    return lambda event, context: _bounded(handler(event, context))
+
+
+def event_of_request(request: Mapping[str, Any]) -> dict[str, Any]:
+    """`{"tenant", "path", "method", "parameters", "body"}` as an event of the HTTP API.
+
+    Raises BadInput. `method` is POST where there is a body, else GET.
+    """
+    unknown = sorted(set(request) - _MEMBERS)
+    tenant, path, body = request.get("tenant"), request.get("path"), request.get("body")
+    if unknown or not (isinstance(tenant, str) and tenant and isinstance(path, str)):
+        raise BadInput(
+            f"a request with {', '.join(unknown) or 'no tenant or path'}",
+            hint='send {"tenant": "default", "path": "/v1/search", "body": {"query": "loss"}}',
+        )
+    method = str(request.get("method") or ("GET" if body is None else "POST"))
+    return {
+        "version": "2.0",
+        "routeKey": "$default",
+        "rawPath": path,
+        "rawQueryString": "",
+        "queryStringParameters": dict(request.get("parameters") or {}),
+        "headers": {"content-type": "application/json"},
+        "requestContext": {
+            "http": {"method": method, "path": path},
+            "stage": "$default",
+            "authorizer": {"lambda": {"tenant": tenant}},
+        },
+        "body": None if body is None else json.dumps(body),
+        "isBase64Encoded": False,
+    }
+
+
+def answer_of_response(response: Mapping[str, Any]) -> dict[str, Any]:
+    """`{"status", "body"}` of what the handler returns; the body is JSON or text."""
+    body = response.get("body") or ""
+    is_json = "json" in str(_header(response, "content-type")) and "ndjson" not in str(
+        _header(response, "content-type")
+    )
+    return {"status": response["statusCode"], "body": json.loads(body) if is_json else body}
+
+
+def _header(response: Mapping[str, Any], name: str) -> Any:
+    for part in ("headers", "multiValueHeaders"):
+        for key, value in (response.get(part) or {}).items():
+            if key.lower() == name:
+                return value
+    return None
+
+
+def _bounded(response: dict[str, Any]) -> dict[str, Any]:
+    """Lambda refuses a response over its limit without a word to the caller; we say what to do."""
+    body = response.get("body") or ""
+    # The runtime renders the body as a JSON string: quotes and backslashes count twice.
+    size = len(body.encode()) + body.count('"') + body.count("\\")
+    if size <= PAYLOAD_BYTES_MAX:
+        return response
+    problem = {
+        "type": "about:blank",
+        "title": "Content Too Large",
+        "status": 413,
+        "detail": f"an answer of {size} bytes; Lambda takes {PAYLOAD_BYTES_MAX}",
+        "kind": "too_large",
+        "hint": "ask for less with limit, and go on with the cursor of the answer",
+        "position": None,
+    }
+    return {
+        "statusCode": 413,
+        "headers": {"Content-Type": PROBLEM},
+        "body": json.dumps(problem),
+        "isBase64Encoded": False,
+    }
