@@ -35,7 +35,7 @@ class Style:
 STYLES: Mapping[str, Style] = MappingProxyType(
     {
         # lm loss: 1.5 | grad norm: 2.0 |      (a name may hold `: `: the last one of a cell counts)
-        "bars": Style(r"(?:^|\|)[ \t]*([^|]*?[^| \t])[ \t]*:[ \t]+", " |"),
+        "bars": Style(r"(?:^|\|)[ \t]*([^|]*[^| \t:])[ \t]*:[ \t]+", " |"),
         # loss 2446.0 | ppl 1.00
         "bars_blank": Style(r"(?:^|\|)[ \t]*([A-Za-z_][\w/.]*) +", " |"),
         # step=1, lr=[1e-05, 1e-05] or step=1 lr=1e-05; a name may end in parentheses
