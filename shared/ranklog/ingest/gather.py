@@ -19,7 +19,14 @@ from ranklog.layout import schema
 from ranklog.layout.build import StreamNotes
 from ranklog.layout.rows import I32, I64, NO_HEAD, MetadataValues, Rows
 from ranklog.limits import TIME_FUTURE_NS_MAX, TIME_PAST_NS_MAX
-from ranklog.model.frame import NO_GROUP, NO_ITERATION, TS_CLAIMED, CallSite, Frame
+from ranklog.model.frame import (
+    NO_GROUP,
+    NO_ITERATION,
+    TS_CLAIMED,
+    CallSite,
+    Frame,
+    FrameStream,
+)
 from ranklog.model.stream import Stream
 
 
@@ -58,7 +65,8 @@ def gather(received: Sequence[Received]) -> Gathered:
     """Rows of the frames of one tenant."""
     frames = [item.frame for item in received]
     table = StreamTable()
-    stream, seq = _streams(frames, table)
+    named = [(table.place(entry.stream), entry) for frame in frames for entry in frame.streams]
+    stream, seq = _streams(frames, named)
     sites, site = _sites(frames)
     counts = np.array([frame.rows for frame in frames], np.int64)
     first_rows = np.cumsum(counts) - counts
@@ -88,17 +96,17 @@ def gather(received: Sequence[Received]) -> Gathered:
         raw=raw,
     )
     arrival = np.repeat(np.array([item.arrival_ns for item in received], np.int64), counts)
-    return Gathered(_file_by_arrival(rows, arrival), _notes(frames, table))
+    return Gathered(_file_by_arrival(rows, arrival), _notes(named))
 
 
 def _column(frames: Sequence[Frame], name: str, dtype: str) -> npt.NDArray[Any]:
     return np.concatenate([np.frombuffer(getattr(frame, name), dtype) for frame in frames])
 
 
-def _streams(frames: Sequence[Frame], table: StreamTable) -> tuple[I32, I64]:
+def _streams(frames: Sequence[Frame], named: Sequence[tuple[int, FrameStream]]) -> tuple[I32, I64]:
     """Place of each row's stream, and its seq: consecutive from the stream's first in its frame."""
-    entries = [(table.place(e.stream), e.first_seq) for frame in frames for e in frame.streams]
-    places, first_seqs = np.array(entries, np.int64).reshape(-1, 2).T
+    pairs = [(place, entry.first_seq) for place, entry in named]
+    places, first_seqs = np.array(pairs, np.int64).reshape(-1, 2).T
     base = np.cumsum([0, *(len(frame.streams) for frame in frames)])
     entry = np.concatenate([np.frombuffer(f.stream, "<u2") + base[i] for i, f in enumerate(frames)])
     small = entry.astype(np.uint16) if base[-1] <= 2**16 else entry
@@ -226,13 +234,12 @@ def fill_iteration(rows: Rows) -> Rows:
 
 
 # --- fences, drops, ends ------------------------------------------------------------------------
-def _notes(frames: Sequence[Frame], table: StreamTable) -> dict[int, StreamNotes]:
+def _notes(named: Sequence[tuple[int, FrameStream]]) -> dict[int, StreamNotes]:
     """What frames say of each stream they name, also where that is nothing."""
     notes: dict[int, StreamNotes] = {}
-    for frame in frames:
-        for entry in frame.streams:
-            place = table.place(entry.stream)
-            before = notes.get(place, StreamNotes())
+    for place, entry in named:
+        before = notes.setdefault(place, StreamNotes())
+        if entry.fences or entry.drops or entry.end:
             notes[place] = StreamNotes(
                 # A later fence of an hour says more than an earlier one.
                 tuple({f.hour: f for f in (*before.fences, *entry.fences)}.values()),

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 from urllib.parse import quote, unquote
 
 from ranklog.errors import BadInput, Corrupt
@@ -31,6 +32,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 # --- names --------------------------------------------------------------------------------------
+@lru_cache(maxsize=4_096)
 def encode_name(name: str) -> str:
     """A name as one part of a key. Raises BadInput when it is longer than a file name may be."""
     text = quote(name, safe="", errors="surrogatepass") or _EMPTY
