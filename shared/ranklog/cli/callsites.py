@@ -6,6 +6,7 @@ import argparse
 
 from ranklog.cli.arguments import query_text
 from ranklog.cli.console import Console
+from ranklog.cli.line_view import short_site
 from ranklog.cli.rows import print_objects, ranks_of, say_around
 from ranklog.cli.scope import exit_code, restrictions
 from ranklog.cli.source import open_client
@@ -39,7 +40,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             None if row["rate"] is None else f"{row['rate']:.3g}/s",
             shown_clock(row["first_ns"], zone),
             shown_clock(row["last_ns"], zone),
-            row["call_site"],
+            short_site(row["call_site"]),
             row["template"],
         ]
         for row in shown

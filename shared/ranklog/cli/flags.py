@@ -127,15 +127,12 @@ CALLSITES = (
 
 IMPORT = (
     Flag("--run", "name of the run (needed)", "NAME"),
-    Flag("--launch", "launch of the run (default: made from the paths)", "ID"),
-    Flag("--attempt", "attempt of the run (default: from the path, else 0)", "N", type=whole),
+    Flag("--launch", "launch of the run (default: import)", "ID", "import"),
     Flag("--rank", "rank of all these files", "N", type=whole),
     Flag("--rank-from", "expression whose first group in a path is the rank", "REGEX"),
-    Flag("--host", "host of all these files", "NAME"),
-    Flag("--preset", "format of the lines (default: detected)", "NAME"),
-    Flag("--tz", "zone of times that name none (default: UTC)", "ZONE"),
-    Flag("--date", "day of times that name none", "YYYY-MM-DD"),
-    Flag("--rules", "file with parse-and-extract rules to apply", "FILE", repeat=True),
+    Flag("--preset", "one family of rules that extract values (default: all)", "NAME"),
+    Flag("--tz", "zone of times that name none (default: UTC)", "ZONE", "UTC"),
+    Flag("--date", "a day near which times without a date lie", "YYYY-MM-DD"),
 )
 
 EXPORT = (

@@ -25,6 +25,11 @@ def level_colour(level: int | None) -> str | None:
     return "dim" if level < 20 else None
 
 
+def short_site(call_site: str | None) -> str | None:
+    """`trainer.py:88` of a call site with its path: what a query takes as well."""
+    return None if call_site is None else call_site.rpartition("/")[2]
+
+
 class LineView:
     """Prints lines; columns appear where some line of the first page has a value for them."""
 
@@ -59,8 +64,9 @@ class LineView:
             parts.append(console.paint(f"{name:<{_LEVEL_WIDTH}}", level_colour(line.level)))
         text = console.safe(line.text)
         parts.append(console.paint(text, None if line.match else "dim"))
-        if line.call_site is not None:
-            parts.append(console.paint(f"({console.safe(line.call_site)})", "dim"))
+        site = short_site(line.call_site)
+        if site is not None and line.group in (None, line.seq) and site not in line.text:
+            parts.append(console.paint(f"({console.safe(site)})", "dim"))
         console.line(" ".join(parts).rstrip())
 
     def _gutter(self, line: Line) -> str:

@@ -66,7 +66,7 @@ def say_completeness(console: Console, completeness: Completeness, zone: tzinfo)
         parts.append(f"{_ranks(completeness.behind)} may still send lines")
     if completeness.absent:
         parts.append(f"nothing from rank {shown_ranks(completeness.absent)}")
-    if completeness.watermark_ns is not None:
+    if completeness.watermark_ns:
         parts.append(f"complete up to {shown_time(completeness.watermark_ns, zone)}")
     console.note("; ".join(parts))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from ranklog.cli.console import Console
 from ranklog.cli.line_view import LineView
 from ranklog.cli.scope import exit_code, restrictions, say_completeness, say_scope
 from ranklog.cli.source import open_client
-from ranklog.cli.tables import print_table
+from ranklog.cli.tables import print_table, shown_ranks
 from ranklog.cli.times import shown_time, zone_of
 from ranklog.errors import BadInput
 
@@ -115,13 +116,17 @@ def _show_plan(console: Console, answer: Answer | CountAnswer) -> None:
     groups = report.row_groups_total - report.row_groups_pruned
     console.line(f"row groups  {groups} of {report.row_groups_total} might match")
     for segment in plan.get("segments", ()):
-        console.line(console.safe(f"  {_plan_line(segment)}"))
+        _show_segment(console, segment)
 
 
-def _plan_line(segment: Any) -> str:
-    if not isinstance(segment, dict):
-        return str(segment)
-    return "  ".join(f"{name}: {value}" for name, value in segment.items())
+def _show_segment(console: Console, segment: Mapping[str, Any]) -> None:
+    """One segment: how much of it might match, and what excluded the rest."""
+    groups = segment["row_groups"]
+    console.line(f"  {console.safe(str(segment['segment'] or segment['index']))}")
+    console.line(f"    {segment['rows']} rows, {groups['kept']} of {groups['total']} row groups")
+    for witness in segment["excluded_by"]:
+        numbers = shown_ranks(witness["row_groups"])
+        console.line(console.safe(f"    not row group {numbers}: {witness['what']}"))
 
 
 def _count(client: Client, arguments: argparse.Namespace, console: Console, zone: tzinfo) -> int:

@@ -1,0 +1,102 @@
+"""`ranklog import`: existing log files into a store."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from ranklog.cli.console import Console
+from ranklog.cli.progress import Progress
+from ranklog.cli.scope import FOUND
+from ranklog.cli.source import open_store_of
+from ranklog.cli.tables import print_table, shown_bytes, shown_ranks
+from ranklog.errors import BadInput
+
+if TYPE_CHECKING:
+    from ranklog.importer.report import FileReport, ImportReport
+
+FAILED = 2
+
+
+def run(arguments: argparse.Namespace, console: Console) -> int:
+    """Import, say what each file was taken for. 2 if a file could not be imported."""
+    if not arguments.run:
+        raise BadInput("an import needs the name of its run", hint="--run NAME")
+    if not arguments.path_words:
+        raise BadInput("import what?", hint="name files, folders, or - for standard input")
+    if arguments.rank is not None and arguments.rank_from is not None:
+        raise BadInput("--rank and --rank-from both name the rank", hint="give one of them")
+    store, tenant = open_store_of(arguments, create=True)
+    from ranklog.importer import import_paths
+
+    progress = Progress(quiet=console.json)
+    try:
+        report = import_paths(
+            arguments.path_words,
+            store=store,
+            tenant=tenant,
+            run=arguments.run,
+            launch=arguments.launch,
+            rank=arguments.rank,
+            rank_from=arguments.rank_from,
+            preset=arguments.preset,
+            tz=arguments.tz,
+            date=arguments.date,
+            stdin=sys.stdin.buffer,
+            progress=lambda file: progress.show(f"{file.path}: {file.lines:,} lines"),
+            now_ns=time.time_ns(),
+        )
+    finally:
+        progress.close()
+    if console.json:
+        _print_objects(console, report)
+    else:
+        _show(console, report)
+    return FAILED if report.errors else FOUND
+
+
+def _print_objects(console: Console, report: ImportReport) -> None:
+    shown = report.to_json()
+    for file in shown.pop("files", []):
+        console.object(file)
+    console.object({"report": shown})
+
+
+def _show(console: Console, report: ImportReport) -> None:
+    rows = [
+        [
+            file.path,
+            file.lines,
+            file.stored,
+            _ranks(file),
+            file.channel,
+            file.attempt,
+            ", ".join(file.presets[:3]) or None,
+            "copy" if file.copy else "",
+        ]
+        for file in report.files
+        if not file.error or file.lines
+    ]
+    if rows:
+        heads = ["file", "lines", "new", "rank", "channel", "attempt", "format", ""]
+        print_table(console, heads, rows, wide=0)
+    for file in report.files:
+        for remark in file.notes:
+            console.note(f"{file.path}: {remark}")
+    for remark in report.notes:
+        console.note(remark)
+    known = f", {report.known:,} known before" if report.known else ""
+    console.line(
+        f"{report.run_id}: {report.stored:,} lines stored{known} "
+        f"({shown_bytes(report.bytes)} in {len(report.files)} files)"
+    )
+    for file in report.errors:
+        console.note(f"not imported: {file.error}")
+
+
+def _ranks(file: FileReport) -> str | None:
+    if file.rank is not None:
+        return str(file.rank)
+    return shown_ranks(file.ranks) if file.ranks else None

@@ -1,0 +1,57 @@
+"""`ranklog sql`: DuckDB SQL over the lines."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+from ranklog.answer.render import json_number
+from ranklog.cli.console import Console
+from ranklog.cli.scope import FOUND, NOTHING, restrictions
+from ranklog.cli.source import open_client
+from ranklog.cli.tables import print_table
+from ranklog.errors import BadInput
+
+
+def run(arguments: argparse.Namespace, console: Console) -> int:
+    """Print the rows of one statement."""
+    statement = " ".join(arguments.select_words).strip()
+    if not statement:
+        raise BadInput("which statement?", hint="ranklog sql 'SELECT count(*) FROM lines'")
+    table = open_client(arguments).sql(statement, **restrictions(arguments))
+    rows = table.to_pylist()
+    if console.json:
+        for row in rows:
+            console.object({name: _plain(value) for name, value in row.items()})
+        console.object({"report": {"rows": len(rows), "columns": list(table.column_names)}})
+    elif rows:
+        heads = list(table.column_names)
+        print_table(console, heads, [[_shown(row[head]) for head in heads] for row in rows])
+    return FOUND if rows else NOTHING
+
+
+def _plain(value: Any) -> Any:
+    """A value of Arrow as one of JSON."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return json_number(value)
+    return str(value)
+
+
+def _shown(value: Any) -> Any:
+    plain = _plain(value)
+    return plain if plain is None or isinstance(plain, int | float) else str(plain)
