@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -311,9 +312,9 @@ def test_a_destination_that_is_down_costs_the_job_five_seconds_at_most(job: Job)
 
     assert (done.returncode, done.stdout) == (0, "1 1\n")
     assert took < 5
-    pids = subprocess.run(["pgrep", "-f", str(job.spool)], capture_output=True, text=True).stdout
-    for pid in pids.split():
-        os.kill(int(pid), signal.SIGTERM)
+    lock = job.spool / "collector.lock"
+    _wait_until(lambda: bool(lock.read_text()))
+    os.kill(int(lock.read_text()), signal.SIGKILL)
 
 
 def test_disabled_makes_every_call_a_no_op(job: Job) -> None:
@@ -412,8 +413,8 @@ def test_a_log_in_a_signal_handler_amid_a_log_does_not_hang(job: Job) -> None:
     assert {"alarm", "main"} == set(job.texts())
 
 
-def _wait_until(condition: object, timeout_s: float = 15.0) -> None:
+def _wait_until(condition: Callable[[], bool], timeout_s: float = 15.0) -> None:
     deadline = time.monotonic() + timeout_s
-    while not condition():  # type: ignore[operator]
+    while not condition():
         assert time.monotonic() < deadline, "did not come to pass"
         time.sleep(0.05)

@@ -285,6 +285,7 @@ def _collect(options: argparse.Namespace, sink: Sink, stop: threading.Event) -> 
         with spool.collector_lock(options.spool) as ours:
             if not ours:
                 return 0  # another one does it
+            (options.spool / "collector.lock").write_text(str(os.getpid()))
             if options.once:
                 return 1 if Collector(options.spool, sink).finish(timeout_s=30.0) else 0
             run(options.spool, sink, stop, mirror=options.mirror)

@@ -4,7 +4,7 @@
     <incarnation>.lines     the SDK's journal
     <incarnation>.stdout    what was written to fd 1, as it was
     <incarnation>.acked     how far the collector delivered: offset and records, two uint64
-    collector.lock          held by the one collector of the folder
+    collector.lock          held by the one collector of the folder; its pid, for people
 
 All of it is the user's alone (0600 in a 0700 folder): logs hold secrets.
 """
