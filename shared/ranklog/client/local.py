@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ranklog.client.answer import Answer, CountAnswer, Listing
 from ranklog.client.comparison import compare_ranks
-from ranklog.client.export import export_lines
 from ranklog.client.listings import list_callsites, list_runs, list_streams
 from ranklog.client.reader import Reader, local_reader
 from ranklog.client.search import count, search
-from ranklog.client.sql import run_sql
 from ranklog.client.words import Restrictions, check_shape, field_names, parse_every, read_query
 from ranklog.model.query import Query
 from ranklog.store.protocol import Store
@@ -58,7 +57,7 @@ class Local:
         query: str,
         given: Restrictions,
         *,
-        by: Any,
+        by: str | Sequence[str],
         every: str | None,
         explain: bool,
         full_scan: bool,
@@ -102,7 +101,12 @@ class Local:
         )
 
     def export(self, query: str, given: Restrictions, out: Path, format: str) -> Listing:
+        # Arrow, which functions that only search do not carry.
+        from ranklog.client.export import export_lines
+
         return export_lines(self.reader, self._query(query, given), out, format)
 
     def sql(self, statement: str, given: Restrictions) -> Any:
+        from ranklog.client.sql import SqlAnswer, run_sql
+
         return run_sql(self.reader, statement, self._query("", given))
