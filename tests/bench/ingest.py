@@ -69,9 +69,8 @@ class Stages:
 def batches(lines: int, seed: int, rows: int, bare: BareText) -> Iterator[list[Record]]:
     """Records in batches of about `rows` lines; the bare text goes to `bare` on the way."""
     found: list[Record] = []
-    held = number = 0
-    for frame in corpus(lines, seed):
-        number += 1
+    held = 0
+    for number, frame in enumerate(corpus(lines, seed), 1):
         bare.add(text_lines(frame))
         arrival_ns = int.from_bytes(frame.ts[-8:], "little")
         found.append(Record(encode_frame(frame), arrival_ns, str(number)))

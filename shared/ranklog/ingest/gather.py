@@ -121,12 +121,16 @@ def _streams(frames: Sequence[Frame], named: Sequence[tuple[int, FrameStream]]) 
 
 def _sites(frames: Sequence[Frame]) -> tuple[tuple[CallSite, ...], I32]:
     """Distinct call sites, and 1 + the place of each row's (0: none)."""
-    places: dict[CallSite, int] = {}
+    places = {CallSite(None): 0}
+    known: dict[CallSite, int] = {}
     columns = []
     for frame in frames:
-        local = [0, *(places.setdefault(site, len(places) + 1) for site in frame.sites)]
+        for site in frame.sites:
+            if site not in known:
+                known[site] = places.setdefault(_printable(site), len(places))
+        local = [0, *(known[site] for site in frame.sites)]
         columns.append(np.array(local, np.int32)[np.frombuffer(frame.site, "<u4")])
-    return tuple(_printable(site) for site in places), np.concatenate(columns)
+    return tuple(places)[1:], np.concatenate(columns)
 
 
 def _printable(site: CallSite) -> CallSite:
