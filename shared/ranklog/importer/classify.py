@@ -36,11 +36,14 @@ _MORE_LEVELS = {"err": ERROR, "crit": CRITICAL, "alert": CRITICAL, "emerg": CRIT
 _MORE_LEVELS |= {"notice": INFO}
 _COLOUR = r"\x1b?\[\d?[0-9;]*m"
 _COLOUR_HERE = r"\x1b\[[0-9;]*m|\[\d[0-9;]*m"
-_ANY_COLOUR = re.compile(_COLOUR_HERE.encode())
+_ESC = re.compile(rb"\x1b\[")
+_LOST_ESC = re.compile(rb"\[\d[0-9;]*m")
 
 _ALIKE = np.arange(256, dtype=np.uint8)
 _ALIKE[ord("0") : ord("9") + 1] = ord("0")
 _ALIKE[ord("a") : ord("z") + 1] = _ALIKE[ord("A") : ord("Z") + 1] = ord("a")
+# Masks for a last word of 0..8 bytes.
+_LOW_BYTES = np.array([(1 << 8 * i) - 1 for i in range(8)] + [(1 << 64) - 1], np.uint64)
 _MULTIPLIERS = np.array(
     [
         0x9E3779B97F4A7C15,
@@ -151,7 +154,7 @@ _PLACE = {head.name: place for place, head in enumerate(HEADS)}
 def without_colours(bodies: Any) -> Any:
     """Bodies without colour codes, whole or without their ESC; the same array where there are none."""
     _, buffer = buffers(bodies)
-    if _ANY_COLOUR.search(buffer) is None:
+    if _ESC.search(buffer) is None and _LOST_ESC.search(buffer) is None:
         return bodies
     coloured = matches(bodies, _COLOUR_HERE)
     mask = pa.array(coloured)
@@ -163,15 +166,17 @@ def _shapes(content: U8, offsets: I64, filled: I64) -> npt.NDArray[np.uint64]:
     """A hash of each body's shape."""
     if not len(filled):
         return np.empty(0, np.uint64)
-    padded = np.zeros(len(content) + _SHAPE_BYTES, np.uint8)
-    padded[: len(content)] = _ALIKE[content]
     begins = offsets[:-1][filled]
-    window = padded[begins[:, None] + np.arange(_SHAPE_BYTES)]
-    window[:, 0] = content[begins]
-    window[np.arange(_SHAPE_BYTES) >= (offsets[1:][filled] - begins)[:, None]] = 0
-    words = window.view(np.uint64) * _MULTIPLIERS
-    words ^= words >> np.uint64(29)
-    hashes: npt.NDArray[np.uint64] = (words * _MULTIPLIERS[::-1]).sum(axis=1, dtype=np.uint64)
+    left = offsets[1:][filled] - begins
+    padded = np.zeros(len(content) + _SHAPE_BYTES + 8, np.uint8)
+    padded[: len(content)] = _ALIKE[content]
+    # The little-endian word that starts at every byte.
+    words = np.ndarray((len(padded) - 7,), "<u8", padded, strides=(1,))
+    hashes: npt.NDArray[np.uint64] = content[begins].astype(np.uint64)
+    for place, multiplier in enumerate(_MULTIPLIERS):
+        word = words[begins + 8 * place] & _LOW_BYTES[np.clip(left - 8 * place, 0, 8)]
+        hashes = (hashes ^ word) * multiplier
+        hashes ^= hashes >> np.uint64(29)
     return hashes
 
 

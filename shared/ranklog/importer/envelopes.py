@@ -88,14 +88,20 @@ def peel(text: bytes, starts: I64, ends: I64, layers: Sequence[Layer]) -> Peeled
     pieces: dict[str, list[I64]] = {}
     times: list[tuple[I64, Any]] = []
     at = starts.copy()
-    present = [layer for layer in layers if layer.literal in text]
-    done = {layer.name: np.zeros(count, np.bool_) for layer in present}
+    present: dict[str, bool] = {}  # a literal is looked for when a line begins like the layer
+    done = {layer.name: np.zeros(count, np.bool_) for layer in layers}
     active = np.arange(count)
     content = np.frombuffer(text, np.uint8)
     for _ in range(_ROUNDS_MAX):
         moved: list[I64] = []
-        for layer in present:
+        for layer in layers:
             rows = _candidates(content, at, ends, active, layer, done[layer.name])
+            if not len(rows):
+                continue
+            if layer.name not in present:
+                present[layer.name] = layer.literal in text
+            if not present[layer.name]:
+                continue
             rows, groups = _peel_layer(text, at, ends, rows, layer)
             if not len(rows):
                 continue

@@ -12,6 +12,10 @@ from ranklog.model.frame import LEVEL_INFERRED, LEVEL_INHERITED, NO_LEVEL
 from ranklog.model.levels import ERROR
 
 
+# Lines that no label gives to a process: the launcher's, or all lines where there are no labels.
+NO_LANE = 0
+
+
 class LaneTimes:
     """The last known time per lane (one writing process) and of the whole file."""
 
@@ -21,6 +25,8 @@ class LaneTimes:
 
     def fill(self, own: I64, lane: I64, warm: int) -> I64:
         """Times of n lines: their own, else the lane's last, else the file's last, else NO_TIME.
+
+        What the launcher writes between labelled lines has the file's last.
 
         The first `warm` lines were filled before; what is remembered is of them already.
         """
@@ -39,7 +45,8 @@ class LaneTimes:
             np.repeat(carried, np.diff(np.append(begins, count))),
         )
         times = np.empty(count, np.int64)
-        times[order] = in_lane
+        times[order] = np.where(sorted_lane == NO_LANE, NO_TIME, in_lane)
+        times = np.where(own != NO_TIME, own, times)
         times = np.where(times == NO_TIME, last_known(own, self._file), times)
         self._remember(own, sorted_lane, sorted_own, begins)
         return times
