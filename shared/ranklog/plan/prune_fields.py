@@ -85,9 +85,11 @@ class FieldTerm:
 
     def reason(self, group: int, templates: int) -> tuple[str, str]:
         shown = render_expr(self._term)
+        key = self._term.key if isinstance(self._term, q.Field) else "near"
         if self._answer(group) is None:
-            return "site", f"no template of these lines has {shown}"
-        if self._hits is not None:
+            by = "template" if key == "template" else "site"
+            return by, f"no template of these lines has {shown}"
+        if key in STREAM_FIELDS:
             return "stream", f"no stream of these lines has {shown}"
         return "bound", f"no line has {shown}"
 
@@ -271,7 +273,8 @@ def _compare(bounds: Bounds, op: str, value: q.Value) -> Answer:
         return None
     low, high = bounds.low, bounds.high
     if isinstance(value, q.Number) and value.value != value.value:
-        return None if op in (":", "!=") and (bounds.has_nan or low is not None) else False
+        some = bounds.has_nan if op == ":" else op == "!=" and low is not None
+        return None if some else False
     if low is None or high is None:
         return False
     if isinstance(value, q.Number):

@@ -200,7 +200,7 @@ class LiteralTerm:
                 if not self._dictionary.may_hold(variable, group):
                     whole = not variable.left_open and not variable.right_open
                     kind = "bloom" if whole else "token"
-                    return kind, f"no token of these lines has {variable.word!r}"
+                    return kind, f"no template has {self._text!r}, no token {variable.word!r}"
         return "template", f"no template has {self._text!r}"
 
     def _find_ways(
