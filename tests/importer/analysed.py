@@ -13,9 +13,7 @@ from tests.importer.imported import Imports, Row, Stored
 WRITTEN_NS = 1_749_988_800 * 10**9
 
 
-def store(
-    imports: Imports, folder: Path, text: str, name: str = "a.log", **options: Any
-) -> Stored:
+def store(imports: Imports, folder: Path, text: str, name: str = "a.log", **options: Any) -> Stored:
     """The stream of a file that holds this text."""
     write(folder, {name: text})
     imports.run(folder / name, **options)

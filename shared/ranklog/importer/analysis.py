@@ -68,8 +68,8 @@ class Analyst:
         """Lines that stand before the first chunk and are stored already."""
         self._warm, self._warm_is_open = _tail(text), is_open
 
-    def analyse(self, lines: Lines) -> Columns:
-        """The columns of the next chunk."""
+    def analyse(self, lines: Lines, more: bool) -> Columns:
+        """The columns of the next chunk; `more` follow."""
         text, starts, ends, warm = self._with_warm(lines)
         continues = self._warm_is_open and warm > 0
         peeled = peel(text, starts, ends, self._profile.layers)
@@ -81,7 +81,7 @@ class Analyst:
         if continues:
             _behead(heads, warm)
         ranks = line_ranks(bodies, peeled, heads, self._profile.ranks)
-        groups = find_groups(bodies, heads, ranks.lane, warm if continues else None)
+        groups = find_groups(bodies, heads, ranks.lane, warm if continues else None, more)
         level, flags = fill_levels(heads.level, groups)
         ts, claimed, ts_flags = self._timed(bodies, peeled, heads, ranks.lane, warm)
         site = heads.site[groups.root]

@@ -50,7 +50,7 @@ LAYERS: tuple[Layer, ...] = (
     Layer("kubectl", r"^\[pod/[\w.-]+/[\w.-]+\] ", b"[", b"[pod/"),
     Layer("mpirun", r"^\[\d+,(?P<rank>\d+)\]<std(?:out|err|diag)>: ?", b"[", b"]<std"),
     Layer("milabench", r"^[\w.-]+ \[(?:stderr|stdout)\] ", _WORD, b" [std"),
-    Layer("ray", r"^\([^()]{0,80}?pid=\d+(?:, ip=[\d.]+)?\) ?", b"(", b"pid="),
+    Layer("ray", r"^\([^()]{0,80}?pid=\d+(?:, ip=[\d.]+)?\)(?:\x1b?\[\d*m)? ?", b"(", b"pid="),
     Layer("nemo_run", r"^[\w.-]+/\d+ \[[a-z_]+(?P<local>\d+)\]:", _WORD, b" ["),
     Layer("rank_tag", r"^\[rank(?P<rank>\d+)\]: ?", b"[", b"[rank"),
     Layer("tee", r"^\[(?P<role>[A-Za-z_][\w-]{0,40}?)(?P<local>\d{1,5})\]:", b"[", b"]:", 0.1),
@@ -214,9 +214,8 @@ def _judge_srun(layer: Layer, share: float, values: Any, rest: Any, text: bytes)
     tasks = max((int(number) for number in _TASKS.findall(text)), default=0)
     if share <= needed or (len(distinct) == 1 and needed == layer.share):
         return None
-    is_clock = matches(rest, r"^ *\d+:\d\d").mean() > 0.5
     is_numbering = len(ids) > 20 and len(distinct) > 0.5 * len(ids)
-    if is_clock or is_numbering or (tasks and (ids >= tasks).mean() > 0.01):
+    if is_numbering or (tasks and (ids >= tasks).mean() > 0.01):
         return None
     return replace(layer, limit=tasks or None)
 

@@ -34,6 +34,8 @@ _KINDS = (
     # Composer: values of a step follow, indented.
     (_BLOCK, b"[", r"^\[(?:epoch=\d+\]\[)?(?:batch|token|sample|ba|tok)=\d+(?:/\d+)?\]:?\s*$"),
 )
+# Kinds of lines that the next may go on.
+_GOES_ON = (_HEADED, _BLOCK, _TRACE, _INDENT, _FRAME, _RAISED, _CHAIN, _CHILD)
 # A failure summary names every failed rank; past this it is no summary.
 _SUMMARY_LINES_MAX = 65_536
 
@@ -47,8 +49,13 @@ class Groups:
     traceback: Flags  # the line begins a traceback
 
 
-def find_groups(bodies: Any, heads: Heads, lane: I64, continues: int | None) -> Groups:
-    """The records of n lines. Line `continues` is the rest of the line before it."""
+def find_groups(
+    bodies: Any, heads: Heads, lane: I64, continues: int | None = None, more: bool = False
+) -> Groups:
+    """The records of n lines. Line `continues` is the rest of the line before it.
+
+    `more`: lines follow, which may go on with the last record of a lane; it is a group then.
+    """
     kind = _kinds(bodies, heads)
     count = len(kind)
     order = np.argsort(lane, kind="stable")
@@ -63,6 +70,9 @@ def find_groups(bodies: Any, heads: Heads, lane: I64, continues: int | None) -> 
     index = np.arange(count)
     is_head = np.zeros(count, np.bool_)
     is_head[root[root != index]] = True
+    if more and count:
+        last = order[np.append(starts[1:], True)]
+        is_head[root[last[np.isin(kind[last], _GOES_ON)]]] = True
     distance = np.where(root != index, index - root, np.where(is_head, 0, NO_GROUP))
     return Groups(root, distance.astype(np.uint32), (kind == _TRACE) | (kind == _CHAIN))
 

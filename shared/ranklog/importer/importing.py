@@ -167,9 +167,9 @@ class FileImport:
             analyst.warm_up(self._before(known.bytes, running), known.is_open)
         framer, hours = Framer(known.stream, known.rows), Hours(known.fences)
         feeds = known.lines - known.is_open
-        for data in split_chunks(self._tolerant(known.bytes)):
+        for data, more in _with_more(split_chunks(self._tolerant(known.bytes))):
             lines = decode_lines(data)
-            columns = analyst.analyse(lines)
+            columns = analyst.analyse(lines, more)
             hours.add(framer.next_seq, columns.ts)
             frames = list(framer.frames(lines, columns))
             running.update(data)
@@ -208,6 +208,15 @@ class FileImport:
         report.presets = sorted(seen.heads, key=lambda name: -seen.heads[name])
         if progress is not None:
             progress(report)
+
+
+def _with_more(chunks: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Each chunk, and whether one follows."""
+    held = next(chunks, None)
+    while held is not None:
+        following = next(chunks, None)
+        yield held, following is not None
+        held = following
 
 
 def _first(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:

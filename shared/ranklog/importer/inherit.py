@@ -11,7 +11,6 @@ from ranklog.importer.times import NO_TIME
 from ranklog.model.frame import LEVEL_INFERRED, LEVEL_INHERITED, NO_LEVEL
 from ranklog.model.levels import ERROR
 
-
 # Lines that no label gives to a process: the launcher's, or all lines where there are no labels.
 NO_LANE = 0
 

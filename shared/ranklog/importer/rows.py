@@ -19,6 +19,7 @@ from ranklog.model.frame import (
     Frame,
     FrameStream,
     MetadataColumn,
+    StreamEnd,
 )
 from ranklog.model.stream import Stream
 from ranklog.stream.frames import encode_frame, peek_header
@@ -72,8 +73,14 @@ class Framer:
             start = stop
 
     def closing(self, fences: tuple[Fence, ...]) -> Encoded:
-        """A frame without rows: the stream is there, and what its hours hold."""
-        return self._count(_empty(self._stream, self._agent, self.next_seq, fences))
+        """A frame without rows: the stream is there, what its hours hold, and where it ends.
+
+        A file that has grown ends later: readers take the end behind the most lines.
+        """
+        frame = _empty(self._stream, self._agent, self.next_seq, fences)
+        [only] = frame.streams
+        ended = replace(only, end=StreamEnd(self.next_seq))
+        return self._count(replace(frame, streams=(ended,)))
 
     def _frame(self, lines: Lines, columns: Columns, start: int, stop: int) -> Encoded:
         part = slice(start, stop)
