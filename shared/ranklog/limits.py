@@ -104,6 +104,13 @@ CONTEXT_LINES_MAX = 1_000
 # Tasks in flight at once from one query root.
 SCATTER_CONCURRENCY_MAX = 64
 SCAN_RETRIES_MAX = 2
+# Memory of one statement of user SQL; a larger one is refused by DuckDB.
+SQL_MEMORY_BYTES_MAX = 2 * 1024 * MIB
+# Other ranks whose values tell how odd a compared one is, and lines read of them.
+COMPARE_PEERS_MAX = 6
+COMPARE_PEER_LINES_MAX = 50_000
+# Lines of one compared side; over it the query must be narrowed.
+COMPARE_LINES_MAX = 200_000
 # Lists in a completeness are cut here, with "more": N.
 COMPLETENESS_LIST_MAX = 100
 # Lines of a match's group that an answer shows beside it; longer groups are cut there.

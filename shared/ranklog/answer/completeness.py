@@ -204,9 +204,11 @@ def _leads(state: _StreamState, first: _Part, hours: frozenset[int]) -> bool:
 
 def _proven(state: _StreamState, window: Window) -> bool:
     """Whether nothing can be missing after the last line that was seen, up to the window's end."""
-    if state.end is not None and state.end.end_seq <= max(state.reached, _fenced(state)):
+    # lines behind the end: an imported file has grown, and its import was cut short
+    ended = state.end is not None and state.reached <= state.end.end_seq
+    if ended and state.end is not None and state.end.end_seq <= max(state.reached, _fenced(state)):
         return True
-    if state.end is not None and window.hours is None:
+    if ended and window.hours is None:
         return True  # what is missing below the end is a gap, and listed
     if window.to_ns is None:
         return False
@@ -217,9 +219,7 @@ def _proven(state: _StreamState, window: Window) -> bool:
     return last is not None and last >= window.to_ns and state.stream.certified in _MONOTONE
 
 
-def _watermark(
-    state: _StreamState, window: Window, gaps: Sequence[tuple[int, int]]
-) -> int | None:
+def _watermark(state: _StreamState, window: Window, gaps: Sequence[tuple[int, int]]) -> int | None:
     """Everything of the stream before this time is stored; None: it sets no bound."""
     if not gaps and _proven(state, window):
         return window.to_ns if window.to_ns is not None else state.last_ts

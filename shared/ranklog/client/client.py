@@ -16,6 +16,9 @@ from ranklog.store.protocol import Store
 if TYPE_CHECKING:
     from ranklog.scan.scatter import Invoker
 
+if TYPE_CHECKING:
+    from ranklog.client.sql import SqlAnswer
+
 # Lines per page where a caller walks through all of them.
 PAGE_LINES = 10_000
 
@@ -23,21 +26,53 @@ PAGE_LINES = 10_000
 class Backend(Protocol):
     """What a client asks of a store or an API. Times and sizes are as in Client."""
 
-    def search(self, query: str, given: Restrictions, **shape: Any) -> Answer: ...
+    def search(
+        self,
+        query: str,
+        given: Restrictions,
+        *,
+        limit: int | None,
+        order: str | None,
+        cursor: str | None,
+        fields: tuple[str, ...],
+        context: int,
+        groups: bool,
+        explain: bool,
+        full_scan: bool,
+    ) -> Answer: ...
 
-    def count(self, query: str, given: Restrictions, **shape: Any) -> CountAnswer: ...
+    def count(
+        self,
+        query: str,
+        given: Restrictions,
+        *,
+        by: str | Sequence[str],
+        every: str | None,
+        explain: bool,
+        full_scan: bool,
+    ) -> CountAnswer: ...
 
     def runs(self, given: Restrictions) -> Listing: ...
 
     def streams(self, given: Restrictions) -> Listing: ...
 
-    def callsites(self, query: str, given: Restrictions, **shape: Any) -> Listing: ...
+    def callsites(
+        self, query: str, given: Restrictions, *, uneven: bool, full_scan: bool
+    ) -> Listing: ...
 
-    def compare(self, query: str, given: Restrictions, **shape: Any) -> Listing: ...
+    def compare(
+        self,
+        query: str,
+        given: Restrictions,
+        *,
+        ranks: str | None,
+        with_: str | None,
+        all_hunks: bool,
+    ) -> Listing: ...
 
     def export(self, query: str, given: Restrictions, out: Path, format: str) -> Listing: ...
 
-    def sql(self, statement: str, given: Restrictions) -> Any: ...
+    def sql(self, statement: str, given: Restrictions) -> SqlAnswer: ...
 
 
 class Client:
@@ -147,9 +182,12 @@ class Client:
         """Launches, newest first."""
         return self._backend.runs(given)
 
-    def streams(self, run: str | None = None, **given: Unpack[Restrictions]) -> Listing:
+    def streams(self, run: str | None = None, **others: Any) -> Listing:
         """Streams of a run, by rank and channel."""
-        return self._backend.streams({**given, "run": run} if run is not None else given)
+        given = Restrictions(**others)
+        if run is not None:
+            given["run"] = run
+        return self._backend.streams(given)
 
     def callsites(
         self,
@@ -187,8 +225,8 @@ class Client:
         bytes, a file per stream). One row per file that was written."""
         return self._backend.export(query, given, Path(out), format)
 
-    def sql(self, statement: str, **given: Unpack[Restrictions]) -> Any:
-        """DuckDB SQL over the views `lines` and `points`, read-only: a pyarrow table."""
+    def sql(self, statement: str, **given: Unpack[Restrictions]) -> SqlAnswer:
+        """DuckDB SQL over the views `lines` and `points`, read-only; run and bounds as in search."""
         return self._backend.sql(statement, given)
 
 

@@ -1,2 +1,107 @@
-def compare_ranks(*a, **k): raise NotImplementedError
-export_lines = run_sql = compare_ranks
+"""Ranks of a run, or of two runs, side by side: fetch the lines, let spmd compare them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ranklog import limits
+from ranklog.answer.completeness import judge
+from ranklog.answer.render import line_json, render_time
+from ranklog.client.answer import Listing
+from ranklog.client.reader import Reader
+from ranklog.client.search import Search, begin, scan_lines
+from ranklog.client.words import Restrictions, parse_ranks, read_query
+from ranklog.errors import BadInput
+from ranklog.model import query as q
+from ranklog.model.answer import Completeness, Line
+from ranklog.plan.tree import all_of
+from ranklog.spmd.compare import SIDES_MAX, Side, compare
+
+_STATES = ("complete", "behind", "gaps", "partial")
+
+
+def compare_ranks(
+    reader: Reader,
+    query: str,
+    given: Restrictions,
+    *,
+    ranks: str | None,
+    with_: str | None,
+    all_hunks: bool,
+) -> Listing:
+    """One row per hunk. Console copies are left out. Raises BadInput for a side without a name."""
+    if not given.get("run"):
+        raise BadInput("ranks of which run?", hint="name it: run=… or --run NAME")
+    first = begin(reader, _asked(reader, query, given))
+    runs = [first]
+    if with_ is not None:
+        other: Restrictions = {**given, "run": with_}
+        runs.append(begin(reader, _asked(reader, query, other)))
+    chosen = parse_ranks(ranks) or _default_ranks(runs)
+    if len(chosen) * len(runs) > SIDES_MAX:
+        raise BadInput(
+            f"{len(chosen) * len(runs)} sides are over the limit of {SIDES_MAX}",
+            hint="name fewer: --ranks 0,7",
+        )
+    sides = [
+        Side(str(rank) if len(runs) == 1 else f"{run.scope.run_ids[0]}:{rank}", _lines(run, [rank]))
+        for run in runs
+        for rank in chosen
+    ]
+    comparison = compare(sides, peers=_peers(first, chosen), all_hunks=all_hunks)
+    report = first.report
+    if not ranks:
+        report.notes.append(f"ranks {', '.join(map(str, chosen))}: --ranks chooses others")
+    rows = [hunk.to_json(line_json, render_time) for hunk in comparison.hunks]
+    return Listing(rows, _completeness(runs), report)
+
+
+def _asked(reader: Reader, query: str, given: Restrictions) -> q.Query:
+    return read_query(query, given, now_ns=reader.now_ns())
+
+
+def _default_ranks(runs: Sequence[Search]) -> list[int]:
+    """Two ranks of one run, or the first rank that two runs have in common."""
+    common = set.intersection(*(_ranks(run) for run in runs))
+    if not common:
+        raise BadInput("the runs have no rank in common", hint="name them: --ranks 0")
+    return sorted(common)[: 2 if len(runs) == 1 else 1]
+
+
+def _ranks(run: Search) -> set[int]:
+    found = {rank for e in run.scope.entries() for rank, _ in e.ranks if rank >= 0}
+    own = {e.stream.rank for e in run.scope.entries() if e.stream.rank is not None}
+    return found | own
+
+
+def _lines(run: Search, ranks: Sequence[int], most: int = limits.COMPARE_LINES_MAX) -> list[Line]:
+    """Lines of these ranks in order. Raises BadInput over the limit."""
+    wanted = q.Field("rank", ":", tuple(q.Number(rank, str(rank)) for rank in ranks))
+    copies = q.Field("copy", ":", (q.Exact("true"),))
+    expr = all_of([run.expr(), wanted, q.Not(copies)])
+    lines = scan_lines(run, expr, limit=most + 1, newest=False).lines()
+    if len(lines) > most:
+        raise BadInput(
+            f"rank {ranks[0]} has over {most} lines here",
+            hint="narrow it: --iteration A..B, --since, or terms",
+        )
+    return lines
+
+
+def _peers(run: Search, chosen: Sequence[int]) -> list[Line]:
+    """Lines of some other ranks, evenly chosen: what their values usually are."""
+    others = sorted(_ranks(run) - set(chosen))
+    step = max(1, -(-len(others) // limits.COMPARE_PEERS_MAX))
+    peers: list[Line] = []
+    for rank in others[::step]:
+        try:
+            peers += _lines(run, [rank], limits.COMPARE_PEER_LINES_MAX)
+        except BadInput:
+            continue  # too many lines to stand beside; the others tell enough
+    return peers
+
+
+def _completeness(runs: Sequence[Search]) -> Completeness:
+    """The worse of both runs'."""
+    found = [judge(run.scope.entries(), run.scope.window(), run.skipped()) for run in runs]
+    return max(found, key=lambda item: _STATES.index(item.state))

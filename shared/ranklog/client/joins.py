@@ -155,7 +155,7 @@ def _carried_set(
 
 def _rank_keys(run: Search, scope: str) -> list[tuple[tuple[str, int], str]]:
     """Every (run, rank) in scope with the near group its lines belong to."""
-    found = {}
+    found: dict[tuple[tuple[str, int], str], None] = {}
     for entry in run.scope.entries():
         own = {rank for rank, _ in entry.ranks if rank >= 0} | {entry.stream.rank}
         for rank in own:

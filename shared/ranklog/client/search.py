@@ -152,7 +152,7 @@ def search(reader: Reader, query: q.Query, *, groups: bool = True) -> Answer:
     plan = run.plan(expr, Lines(limit=limit, newest=newest), after)
     if query.explain:
         return Answer(report=run.report, explain=_explain(query, plan), completeness=_judge(run))
-    merge = _scan_lines(run, plan, limit, newest)
+    merge = _scan_waves(run, plan, limit, newest)
     with timed(run.report, "merge"):
         lines = merge.lines()
         truncated = query.limit is not None and len(lines) > query.limit
@@ -162,7 +162,15 @@ def search(reader: Reader, query: q.Query, *, groups: bool = True) -> Answer:
     return Answer(shown, _judge(run), run.report, following, truncated)
 
 
-def _scan_lines(run: Search, plan: Plan, limit: int | None, newest: bool) -> LineMerge:
+def scan_lines(
+    run: Search, expr: q.Expr, *, limit: int | None, newest: bool
+) -> LineMerge:
+    """The first `limit` lines that match `expr` in order of time."""
+    plan = run.plan(expr, Lines(limit=limit, newest=newest))
+    return _scan_waves(run, plan, limit, newest)
+
+
+def _scan_waves(run: Search, plan: Plan, limit: int | None, newest: bool) -> LineMerge:
     """Scan in waves; stop when no task left can hold one of the first `limit` lines."""
     merge = LineMerge(run.scope.indexes, limit=limit, newest=newest)
     left = {scan.number: scan for scan in plan.scans}

@@ -1,2 +1,198 @@
-def compare_ranks(*a, **k): raise NotImplementedError
-export_lines = run_sql = compare_ranks
+"""User SQL over the views `lines` and `points`: one statement that reads, and nothing outside them.
+
+The database is made for one statement. It may open the segments in scope and no other file, no
+network and no Python variable; settings are locked before the user's words run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+
+from ranklog import limits
+from ranklog.client.reader import Reader
+from ranklog.client.relation import (
+    SKIPS_TABLE,
+    lines_sql,
+    register_tables,
+    segment_columns,
+)
+from ranklog.client.scope import Scope, open_scope
+from ranklog.client.search import timed
+from ranklog.errors import BadQuery, Corrupt, Unavailable
+from ranklog.layout.index import SegmentIndex
+from ranklog.model import query as q
+from ranklog.model.answer import Report
+from ranklog.plan.segments import Kept, plan_scan
+from ranklog.plan.tasks import Lines
+from ranklog.scan.engine import reason
+from ranklog.scan.files import RangedFiles, RangedObject
+from ranklog.store.protocol import Store
+
+_EMPTY_LINES = """
+SELECT make_timestamp_ns(0) AS ts, 0::BIGINT AS ts_ns, ''::VARCHAR AS run, ''::VARCHAR AS run_id,
+  0::INTEGER AS attempt, 0::INTEGER AS rank, 0::INTEGER AS local_rank, ''::VARCHAR AS host,
+  ''::VARCHAR AS stream, ''::VARCHAR AS channel, 0::BIGINT AS seq, 0::BIGINT AS "group",
+  0::SMALLINT AS level, ''::VARCHAR AS call_site, ''::VARCHAR AS function, ''::VARCHAR AS logger,
+  0::BIGINT AS iteration, ''::VARCHAR AS text, false AS copy, ''::VARCHAR AS source,
+  0::SMALLINT AS flags WHERE false
+"""
+_POINTS = """
+SELECT make_timestamp_ns(0) AS ts, 0::BIGINT AS ts_ns, ''::VARCHAR AS run, ''::VARCHAR AS run_id,
+  0::INTEGER AS attempt, 0::INTEGER AS rank, ''::VARCHAR AS host, 0::BIGINT AS iteration,
+  ''::VARCHAR AS series, MAP {'': ''} AS dims, 0::DOUBLE AS value WHERE false
+"""
+_READING = frozenset(["SELECT", "EXPLAIN"])
+
+
+@dataclass(slots=True)
+class SqlAnswer:
+    """A pyarrow table, and what the views covered."""
+
+    table: Any
+    report: Report = field(default_factory=Report)
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.table.column_names)
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Row by row, values as Python has them."""
+        for batch in self.table.to_batches():
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+    def to_arrow(self) -> Any:
+        return self.table
+
+    def to_pandas(self) -> Any:
+        """A pandas frame. pandas is the caller's."""
+        return self.table.to_pandas()
+
+
+def run_sql(reader: Reader, statement: str, query: q.Query) -> SqlAnswer:
+    """Run one SELECT over the lines in scope. Raises BadQuery, Corrupt, Unavailable."""
+    report = Report()
+    with timed(report, "list"):
+        scope = open_scope(reader, query, None, report)
+    connection = duckdb.connect(":memory:")
+    files = RangedFiles()
+    try:
+        _check_statement(connection, statement)
+        paths = _segment_paths(reader.store, scope, files)
+        connection.register_filesystem(files)
+        _create_views(connection, scope, paths, query)
+        _lock(connection, list(paths.values()))
+        with timed(report, "scan"), _deadline(connection, reader.deadline_s):
+            table = connection.sql(statement).to_arrow_table()
+    except duckdb.InterruptException as error:
+        raise Unavailable(f"the statement took over {reader.deadline_s:g} s") from error
+    except (duckdb.InvalidInputException, duckdb.IOException, duckdb.InternalException) as error:
+        raise Corrupt(f"a segment can't be read: {reason(error)}") from error
+    except duckdb.Error as error:
+        raise BadQuery(reason(error), hint="DuckDB's SQL over the views lines and points") from error
+    finally:
+        connection.close()
+        files.pool.shutdown(wait=False)
+    return SqlAnswer(table, report)
+
+
+def _check_statement(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
+    found = connection.extract_statements(statement)
+    if len(found) != 1:
+        raise BadQuery(f"{len(found)} statements", hint="write one SELECT")
+    kind = found[0].type.name
+    if kind not in _READING:
+        raise BadQuery(f"{kind} does not read", hint="this is read-only: write a SELECT")
+
+
+def _segment_paths(store: Store, scope: Scope, files: RangedFiles) -> dict[int, str]:
+    """Where DuckDB finds each segment. Raises Corrupt for one that is missing."""
+    paths: dict[int, str] = {}
+    for number, index in scope.indexes.items():
+        segment = index.head.segment
+        if segment is None:
+            continue
+        local = store.local_path(segment.key)
+        if local is None:
+            paths[number] = files.add(RangedObject(store, _whole(number, index), files.pool))
+        elif local.exists():
+            paths[number] = str(local)
+        else:
+            raise Corrupt(f"segment {segment.key} is missing")
+    return paths
+
+
+def _whole(number: int, index: SegmentIndex) -> Any:
+    kept = Kept(range(len(index.head.row_groups)))
+    return plan_scan(number, index, kept, q.Everything(), Lines())
+
+
+def _create_views(
+    connection: duckdb.DuckDBPyConnection, scope: Scope, paths: dict[int, str], query: q.Query
+) -> None:
+    connection.execute(f"CREATE VIEW points AS {_POINTS}")
+    if not paths:
+        connection.execute(f"CREATE VIEW lines AS {_EMPTY_LINES}")
+        return
+    register_tables(connection, scope.indexes, scope.skips)
+    columns = segment_columns(scope.indexes.values())
+    names = ", ".join(_literal(path) for path in paths.values())
+    cases = " ".join(f"({number}, {_literal(path)})," for number, path in paths.items())
+    connection.execute("CREATE TEMP TABLE segment_files (segment INTEGER, path VARCHAR)")
+    connection.execute(f"INSERT INTO segment_files VALUES {cases.rstrip(',')}")
+    source = (
+        f"(SELECT s.segment, r.* EXCLUDE (filename) "
+        f"FROM read_parquet([{names}], filename=true, union_by_name=true) AS r "
+        f"JOIN segment_files AS s ON s.path = r.filename "
+        f"ANTI JOIN {SKIPS_TABLE} AS k ON k.segment = s.segment AND k.stream = r.stream "
+        f"AND r.seq >= k.first AND r.seq < k.stop)"
+    )
+    where = _scope_sql(scope)
+    connection.execute(f"CREATE TEMP VIEW lines AS {lines_sql(source, columns)} WHERE {where}")
+
+
+def _scope_sql(scope: Scope) -> str:
+    parts = ["true"]
+    if scope.launches is not None:
+        names = ", ".join(_literal(run_id) for run_id in scope.run_ids)
+        parts.append(f"t.run_id IN ({names})" if names else "false")
+    if scope.listing.from_ns is not None:
+        parts.append(f"f.ts >= {scope.listing.from_ns}")
+    if scope.listing.to_ns is not None:
+        parts.append(f"f.ts < {scope.listing.to_ns}")
+    return " AND ".join(parts)
+
+
+def _lock(connection: duckdb.DuckDBPyConnection, paths: list[str]) -> None:
+    """From here on the statement reaches the named files and nothing else."""
+    names = ", ".join(_literal(path) for path in paths)
+    for setting in (
+        f"SET allowed_paths = [{names}]",
+        "SET python_enable_replacements = false",
+        "SET autoinstall_known_extensions = false",
+        "SET autoload_known_extensions = false",
+        "SET enable_external_access = false",
+        f"SET memory_limit = '{limits.SQL_MEMORY_BYTES_MAX // limits.MIB}MiB'",
+        "SET lock_configuration = true",
+    ):
+        connection.execute(setting)
+
+
+@contextlib.contextmanager
+def _deadline(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
+    timer = threading.Timer(seconds, connection.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -159,13 +159,16 @@ def streams_hold(
         short = [None if s.host is None else s.host.partition(".")[0] for s in streams]
         return _either(field, [stream.host for stream in streams], short, regexes)
     if field.key == "run":
-        run_ids = [stream.run_id for stream in streams]
+        run_ids: list[str | None] = [stream.run_id for stream in streams]
         return _either(field, [stream.run for stream in streams], run_ids, regexes)
     return texts_hold(field, [getattr(stream, field.key) for stream in streams], regexes)
 
 
 def _either(
-    field: q.Field, names: list[str | None], others: list[str | None], regexes: Regexes
+    field: q.Field,
+    names: Sequence[str | None],
+    others: Sequence[str | None],
+    regexes: Regexes,
 ) -> list[bool]:
     """A host answers to its full name and the part before the first dot, a run to its run_id too."""
     pairs = zip(

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import base64
 import heapq
-import itertools
 import json
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 
@@ -37,6 +36,8 @@ from ranklog.scan.statement import Statement, build_statement
 from ranklog.store.protocol import Store
 
 _FETCH_ROWS = 16_384
+
+T = TypeVar("T")
 
 
 def evaluate(data: bytes, store: Store, engine: Engine | None = None) -> bytes:
@@ -144,12 +145,36 @@ def _read_segment(
     outcome: Outcome,
 ) -> dict[str, list[Any]] | None:
     """The segment's columns, or None with the failure noted."""
+    columns = _run(task, segment, store, engine, seconds, outcome, _fetch)
+    return None if columns is None else _shape_rows(columns, segment)
+
+
+def read_table(
+    task: Task, segment: SegmentScan, store: Store, engine: Engine, outcome: Outcome
+) -> Any:
+    """A segment's rows as a pyarrow table, or None with the failure noted: for bulk work."""
+    return _run(task, segment, store, engine, task.deadline_s, outcome, _fetch_table)
+
+
+def _fetch_table(cursor: duckdb.DuckDBPyConnection, statement: Statement) -> Any:
+    return cursor.sql(statement.sql, params=statement.parameters).to_arrow_table()
+
+
+def _run(
+    task: Task,
+    segment: SegmentScan,
+    store: Store,
+    engine: Engine,
+    seconds: float | None,
+    outcome: Outcome,
+    fetch: Callable[[duckdb.DuckDBPyConnection, Statement], T],
+) -> T | None:
+    """What `fetch` makes of the segment's statement; every failure is noted, none raised."""
     try:
         with opened(segment, store, engine, outcome) as path:
             statement = build_statement(task, segment, path)
             with engine.cursor(seconds) as cursor:
-                cursor.execute(statement.sql, statement.parameters)
-                columns = _fetch(cursor, statement)
+                found = fetch(cursor, statement)
     except duckdb.InterruptException:
         _fail(outcome, segment, f"stopped after {task.deadline_s:g} s", retryable=False)
     except duckdb.OutOfMemoryException as error:
@@ -162,7 +187,7 @@ def _read_segment(
         _fail(outcome, segment, f"can't be read: {error}", retryable=True)
     else:
         outcome.scanned += 1
-        return _shape_rows(columns, segment)
+        return found
     return None
 
 
@@ -191,6 +216,7 @@ def opened(
 
 
 def _fetch(cursor: duckdb.DuckDBPyConnection, statement: Statement) -> dict[str, list[Any]]:
+    cursor.execute(statement.sql, statement.parameters)
     columns: dict[str, list[Any]] = {name: [] for name in statement.columns}
     lists = list(columns.values())
     while rows := cursor.fetchmany(_FETCH_ROWS):
@@ -239,7 +265,7 @@ def _fold_metadata(
     for name, values in columns.items():
         if name.startswith("float:"):
             values = _finite(values)
-        for i, value in zip(itertools.count(), values):  # noqa: B905 (count never ends)
+        for i, value in enumerate(values):
             if value is not None:
                 if lines[i] is None:
                     lines[i] = {}

@@ -1,0 +1,67 @@
+"""An export through an API: pages of a search, one after the other, into files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ranklog.answer.render import line_json
+from ranklog.client.answer import Answer, Listing
+from ranklog.client.words import Restrictions
+from ranklog.errors import BadInput
+
+if TYPE_CHECKING:
+    from ranklog.client.remote import Remote
+
+PAGE_LINES = 5_000
+
+
+def export_pages(
+    remote: Remote, query: str, given: Restrictions, out: Path, format: str
+) -> Listing:
+    """Lines in order of time as `lines.jsonl` or `lines.parquet`. Bytes of streams need the store."""
+    if format not in ("parquet", "jsonl"):
+        raise BadInput(
+            f"format {format} works on a store, not through an API", hint="jsonl or parquet"
+        )
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise BadInput(f"{out} is there and not an empty folder", hint="name a new one with --out")
+    out.mkdir(parents=True, exist_ok=True)
+    jsonl = out / "lines.jsonl"
+    written, last = 0, Answer()
+    cursor: str | None = None
+    with jsonl.open("wb") as file:
+        while True:
+            last = _page(remote, query, given, cursor)
+            for line in last.lines:
+                file.write(json.dumps(line_json(line), ensure_ascii=False).encode() + b"\n")
+            written += len(last.lines)
+            cursor = last.next
+            if cursor is None:
+                break
+    path = _as_parquet(jsonl) if format == "parquet" else jsonl
+    row = {"file": path.name, "lines": written, "bytes": path.stat().st_size}
+    return Listing([row], last.completeness, last.report)
+
+
+def _page(remote: Remote, query: str, given: Restrictions, cursor: str | None) -> Answer:
+    shape: dict[str, Any] = {"fields": (), "context": 0, "explain": False, "full_scan": False}
+    return remote.search(
+        query, given, limit=PAGE_LINES, order="oldest", cursor=cursor, groups=False, **shape
+    )
+
+
+def _as_parquet(jsonl: Path) -> Path:
+    """The same lines as Parquet; DuckDB streams from the one file into the other."""
+    import duckdb
+
+    path = jsonl.with_suffix(".parquet")
+    source, target = (str(item).replace("'", "''") for item in (jsonl, path))
+    with duckdb.connect(":memory:") as connection:
+        connection.execute(
+            f"COPY (FROM read_json('{source}', format='newline_delimited')) TO '{target}' "
+            "(FORMAT parquet, COMPRESSION zstd)"
+        )
+    jsonl.unlink()
+    return path

@@ -1,0 +1,143 @@
+"""Lines as one SQL relation: segments' columns joined with their stream tables, metadata merged.
+
+`source` is SQL with a segment's columns and `segment`, its number. A metadata key is one column
+`meta.<key>`: int64, or double where some values are floats; strings of a key that has numbers too
+are `meta.<key>.str`. Keys beyond a segment's column limit are in `overflow`, as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import duckdb
+import pyarrow as pa
+
+from ranklog.layout import schema
+from ranklog.layout.index import SegmentIndex
+from ranklog.scan.fields import quoted
+
+_STREAM_COLUMNS = {
+    "run": pa.string(),
+    "run_id": pa.string(),
+    "attempt": pa.int32(),
+    "own_rank": pa.int32(),
+    "local_rank": pa.int32(),
+    "host": pa.string(),
+    "stream_id": pa.string(),
+    "channel": pa.string(),
+    "copy": pa.bool_(),
+    "source": pa.string(),
+}
+STREAMS_TABLE, SKIPS_TABLE = "segment_streams", "segment_skips"
+
+
+def segment_columns(indexes: Iterable[SegmentIndex]) -> list[str]:
+    """Metadata and optional columns that some segment has, metadata in order of the key."""
+    metadata: set[str] = set()
+    optional: set[str] = set()
+    for index in indexes:
+        metadata.update(index.head.columns)
+        optional.update(*(group.chunks for group in index.head.row_groups[:1]))
+    return [*sorted(metadata), *(name for name in schema.OPTIONAL_COLUMNS if name in optional)]
+
+
+def lines_sql(source: str, columns: Iterable[str], *, typed: bool = False) -> str:
+    """The relation. `typed`: metadata under its segment names (`int:loss`), not merged."""
+    there = set(columns)
+    rank = (
+        f"CASE WHEN f.rank IS NULL THEN t.own_rank "
+        f"WHEN f.rank = {schema.NO_RANK} THEN NULL ELSE f.rank END"
+    )
+    shown = {
+        "ts": "make_timestamp_ns(f.ts)",
+        "ts_ns": "f.ts",
+        "run": "t.run",
+        "run_id": "t.run_id",
+        "attempt": "t.attempt",
+        "rank": rank,
+        "local_rank": "t.local_rank",
+        "host": "t.host",
+        "stream": "t.stream_id",
+        "channel": "t.channel",
+        "seq": "f.seq",
+        "group": f"f.{schema.GROUP}",
+        "level": "f.level",
+        "call_site": "f.call_site",
+        "function": "f.function",
+        "logger": "f.logger",
+        "iteration": "f.iteration",
+        "text": "f.text",
+        "copy": "t.copy",
+        "source": "t.source",
+        "flags": "f.flags",
+    }
+    metadata = sorted(name for name in there if schema.parse_metadata_column(name))
+    if typed:
+        shown |= {name: f"f.{quoted(name)}" for name in metadata}
+    else:
+        shown |= _merged(metadata)
+    shown |= {name: f"f.{name}" for name in schema.OPTIONAL_COLUMNS if name in there}
+    items = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in shown.items())
+    return (
+        f"SELECT {items} FROM {source} AS f "
+        f"JOIN {STREAMS_TABLE} AS t ON t.segment = f.segment AND t.stream = f.stream"
+    )
+
+
+def _merged(metadata: Iterable[str]) -> dict[str, str]:
+    types: dict[str, set[str]] = {}
+    for name in metadata:
+        type_, _, key = name.partition(":")
+        types.setdefault(key, set()).add(type_)
+    merged: dict[str, str] = {}
+    for key, found in types.items():
+        numbers = [f"f.{quoted(f'{t}:{key}')}" for t in ("int", "float") if t in found]
+        if len(numbers) == 2:
+            numbers = [f"coalesce({', '.join(f'CAST({n} AS DOUBLE)' for n in numbers)})"]
+        if numbers:
+            merged[f"meta.{key}"] = numbers[0]
+        if "str" in found:
+            name = f"meta.{key}.str" if numbers else f"meta.{key}"
+            merged[name] = f"f.{quoted(f'str:{key}')}"
+    return merged
+
+
+def register_tables(
+    connection: duckdb.DuckDBPyConnection,
+    indexes: Mapping[int, SegmentIndex],
+    skips: Mapping[int, Iterable[tuple[int, int, int]]],
+) -> None:
+    """Stream tables of the segments, and the rows that another segment answers."""
+    connection.register("ranklog_streams_arrow", _streams_table(indexes))
+    connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE {STREAMS_TABLE} AS FROM ranklog_streams_arrow"
+    )
+    connection.unregister("ranklog_streams_arrow")
+    rows = [(number, *skip) for number, found in skips.items() for skip in found]
+    names = ("segment", "stream", "first", "stop")
+    columns = {
+        name: pa.array([row[i] for row in rows], pa.int64()) for i, name in enumerate(names)
+    }
+    connection.register("ranklog_skips_arrow", pa.table(columns))
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE {SKIPS_TABLE} AS FROM ranklog_skips_arrow")
+    connection.unregister("ranklog_skips_arrow")
+
+
+def _streams_table(indexes: Mapping[int, SegmentIndex]) -> pa.Table:
+    rows = [
+        (number, position, entry)
+        for number, index in indexes.items()
+        for position, entry in enumerate(index.head.streams)
+    ]
+    columns = {
+        "segment": pa.array([number for number, _, _ in rows], pa.int32()),
+        "stream": pa.array([position for _, position, _ in rows], pa.int32()),
+    }
+    for name, type_ in _STREAM_COLUMNS.items():
+        if name == "stream_id":
+            values = [entry.stream_id for _, _, entry in rows]
+        else:
+            attribute = "rank" if name == "own_rank" else name
+            values = [getattr(entry.stream, attribute) for _, _, entry in rows]
+        columns[name] = pa.array(values, type_)
+    return pa.table(columns)

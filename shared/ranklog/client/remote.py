@@ -1,0 +1,288 @@
+"""The client's calls over the HTTP API, with the standard library."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import os
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ranklog import errors
+from ranklog.client.answer import Answer, CountAnswer, Listing
+from ranklog.client.words import Restrictions, check_shape, field_names
+from ranklog.model import frame
+from ranklog.model.answer import Completeness, Line, Report
+from ranklog.model.levels import parse_level
+
+TIMEOUT_S = 60.0
+_KINDS: dict[str, type[errors.RanklogError]] = {
+    cls.kind: cls
+    for cls in vars(errors).values()
+    if isinstance(cls, type) and issubclass(cls, errors.RanklogError)
+}
+_TS_SOURCES = {
+    "inherited": frame.TS_INHERITED,
+    "arrival": frame.TS_ARRIVAL,
+    "claimed": frame.TS_CLAIMED,
+}
+_LEVEL_SOURCES = {"inferred": frame.LEVEL_INFERRED, "inherited": frame.LEVEL_INHERITED}
+
+
+class Remote:
+    """An API at `url`. The key is the argument's or `$RANKLOG_API_KEY`'s."""
+
+    def __init__(self, url: str, key: str | None = None) -> None:
+        scheme = urllib.parse.urlsplit(url).scheme
+        if scheme not in ("http", "https"):
+            raise errors.BadInput(f"{url} is no address of an API", hint="https://host[:port]")
+        self._url = url.rstrip("/")
+        self._key = key or os.environ.get("RANKLOG_API_KEY")
+
+    def _ask(self, method: str, path: str, words: Mapping[str, Any]) -> dict[str, Any]:
+        """The JSON object that the API answers. Raises what the problem says."""
+        given = {name: value for name, value in words.items() if value not in (None, (), [], "")}
+        url, body = self._url + path, None
+        headers = {"Accept": "application/json"}
+        if method == "POST":
+            body = json.dumps(given).encode()
+            headers["Content-Type"] = "application/json"
+        elif given:
+            url += "?" + urllib.parse.urlencode({k: _plain(v) for k, v in given.items()})
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        request = urllib.request.Request(url, body, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+                data = answer.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                raise _problem(error.code, error.read()) from error
+        except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
+            raise errors.Unavailable(f"{self._url} does not answer: {error}") from error
+        return _object(data, url)
+
+    def search(
+        self,
+        query: str,
+        given: Restrictions,
+        *,
+        limit: int | None,
+        order: str | None,
+        cursor: str | None,
+        fields: tuple[str, ...],
+        context: int,
+        groups: bool,
+        explain: bool,
+        full_scan: bool,
+    ) -> Answer:
+        words: dict[str, Any] = {
+            **given,
+            "query": query,
+            "limit": check_shape(limit, order) or 0,
+            "order": order,
+            "cursor": cursor,
+            "context": context or None,
+            "explain": explain or None,
+            "full_scan": full_scan or None,
+        }
+        found = self._ask("POST", "/v1/search", words)
+        lines = [read_line(item) for item in found["lines"]]
+        return Answer(
+            lines if groups else [line for line in lines if line.match],
+            read_completeness(found["completeness"]),
+            read_report(found["report"]),
+            found["next"],
+            found["truncated"],
+            fields,
+            found.get("explain"),
+        )
+
+    def count(
+        self,
+        query: str,
+        given: Restrictions,
+        *,
+        by: str | Sequence[str],
+        every: str | None,
+        explain: bool,
+        full_scan: bool,
+    ) -> CountAnswer:
+        names = field_names(by)
+        words: dict[str, Any] = {
+            **given,
+            "query": query,
+            "by": list(names),
+            "every": every,
+            "explain": explain or None,
+            "full_scan": full_scan or None,
+        }
+        found = self._ask("POST", "/v1/count", words)
+        fields = names
+        if every:
+            fields = (*names, "bucket_iteration" if every.endswith("i") else "bucket_ns")
+        rows = [
+            (tuple(_value(name, group[name]) for name in fields), group["count"])
+            for group in found.get("groups", ())
+        ]
+        return CountAnswer(
+            fields,
+            rows if fields else [((), found["count"])],
+            read_completeness(found["completeness"]),
+            read_report(found["report"]),
+            found.get("explain"),
+        )
+
+    def runs(self, given: Restrictions) -> Listing:
+        return self._listing("GET", "/v1/runs", "runs", dict(given))
+
+    def streams(self, given: Restrictions) -> Listing:
+        words = dict(given)
+        run = words.pop("run", None)
+        if not run:
+            raise errors.BadInput("streams of which run?", hint="name it")
+        path = f"/v1/runs/{urllib.parse.quote(str(run), safe='')}/streams"
+        return self._listing("GET", path, "streams", words)
+
+    def callsites(
+        self, query: str, given: Restrictions, *, uneven: bool, full_scan: bool
+    ) -> Listing:
+        words = {**given, "query": query, "uneven": uneven or None, "full_scan": full_scan or None}
+        return self._listing("GET", "/v1/callsites", "callsites", words)
+
+    def compare(
+        self,
+        query: str,
+        given: Restrictions,
+        *,
+        ranks: str | None,
+        with_: str | None,
+        all_hunks: bool,
+    ) -> Listing:
+        words = {**given, "query": query, "ranks": ranks, "with": with_, "all": all_hunks or None}
+        return self._listing("POST", "/v1/compare", "hunks", words)
+
+    def export(self, query: str, given: Restrictions, out: Path, format: str) -> Listing:
+        from ranklog.client.pages import export_pages
+
+        return export_pages(self, query, given, out, format)
+
+    def sql(self, statement: str, given: Restrictions) -> Any:
+        raise errors.BadInput("sql works on a store, not through an API", hint="give store=…")
+
+    def _listing(self, method: str, path: str, name: str, words: dict[str, Any]) -> Listing:
+        found = self._ask(method, path, words)
+        return Listing(
+            found[name], read_completeness(found["completeness"]), read_report(found["report"])
+        )
+
+
+def _plain(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _object(data: bytes, url: str) -> dict[str, Any]:
+    try:
+        found = json.loads(data)
+    except ValueError as error:
+        raise errors.Corrupt(f"{url} answered no JSON") from error
+    if not isinstance(found, dict):
+        raise errors.Corrupt(f"{url} answered no JSON object")
+    return found
+
+
+def _problem(status: int, data: bytes) -> errors.RanklogError:
+    """The error behind a problem document; by status where there is none."""
+    try:
+        found = json.loads(data)
+        message, hint = str(found.get("detail") or found.get("title")), found.get("hint")
+        kind, position = found.get("kind"), found.get("position")
+    except (ValueError, AttributeError):
+        message, hint, kind, position = f"the API answered {status}", None, None, None
+    cls = _KINDS.get(str(kind)) or _by_status(status)
+    return cls(message, hint=hint, position=position)
+
+
+def _by_status(status: int) -> type[errors.RanklogError]:
+    if status in (401, 403):
+        return errors.BadInput
+    fitting = (cls for cls in _KINDS.values() if cls.http_status == status)
+    fallback = errors.Unavailable if status >= 500 else errors.BadInput
+    return next(fitting, fallback)
+
+
+# --- JSON back to values ------------------------------------------------------------------------
+def _value(name: str, value: Any) -> Any:
+    if name == "level" and isinstance(value, str):
+        return _level(value)
+    return value
+
+
+def _level(name: str) -> int | None:
+    return parse_level(name.removeprefix("LEVEL "))
+
+
+def read_line(item: Mapping[str, Any]) -> Line:
+    """The inverse of answer.render.line_json."""
+    raw = item.get("raw_b64")
+    flags = _TS_SOURCES.get(item.get("ts_source", ""), 0)
+    flags |= _LEVEL_SOURCES.get(item.get("level_source", ""), 0)
+    flags |= frame.ITERATION_CARRIED if item.get("iteration_source") == "carried" else 0
+    flags |= frame.INVALID_UTF8 if raw is not None else 0
+    return Line(
+        stream_id=item["stream"],
+        seq=item["seq"],
+        ts_ns=item["ts_ns"],
+        run=item["run"],
+        launch=item["run_id"].removeprefix(item["run"] + "@"),
+        attempt=item["attempt"],
+        rank=item["rank"],
+        local_rank=item["local_rank"],
+        host=item["host"],
+        channel=item["channel"],
+        group=item["group"],
+        level=None if item["level"] is None else _level(item["level"]),
+        call_site=item["call_site"],
+        function=item["function"],
+        logger=item["logger"],
+        text=item["text"],
+        iteration=item["iteration"],
+        metadata=dict(item["metadata"]),
+        match=item["match"],
+        flags=flags,
+        raw=None if raw is None else base64.b64decode(raw),
+        copy=item.get("copy", False),
+        source=item.get("source"),
+    )
+
+
+def read_completeness(item: Mapping[str, Any]) -> Completeness:
+    """The inverse of answer.render.completeness_json; cut lists stay cut."""
+    names = Completeness.__dataclass_fields__
+    return Completeness(**{name: item[name] for name in names if name in item})
+
+
+def read_report(item: Mapping[str, Any]) -> Report:
+    """The inverse of answer.render.report_json."""
+    bounds, segments, groups = item["bounds"], item["segments"], item["row_groups"]
+    return Report(
+        from_ns=bounds["from_ns"],
+        to_ns=bounds["to_ns"],
+        defaulted=bounds["defaulted"],
+        run_ids=list(item.get("run_ids", ())),
+        segments_listed=segments["listed"],
+        segments_pruned=segments["pruned"],
+        segments_scanned=segments["scanned"],
+        row_groups_total=groups["total"],
+        row_groups_pruned=groups["pruned"],
+        row_groups_scanned=groups["scanned"],
+        bytes_read=item["bytes_read"],
+        ms=dict(item["ms"]),
+        warnings=list(item.get("warnings", ())),
+        notes=list(item.get("notes", ())),
+    )

@@ -1,0 +1,122 @@
+"""A pruned answer equals a full scan and equals the oracle, over memory and over files."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ranklog.client import Client
+from ranklog.plan.parse import parse_query
+from ranklog.store.disk import DiskStore
+from ranklog.store.memory import MemoryStore
+from tests.corpus_lines import TENANT, TERMS, Corpus, random_corpus, random_query
+from tests.ingest.frames import T0
+from tests.oracle import matching
+
+BOUNDS = {"since": "2026-02-28", "until": "2026-03-03"}
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return random_corpus(11, batches=4, rows=60)
+
+
+@pytest.fixture(scope="module")
+def clients(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> list[Client]:
+    memory, disk = MemoryStore(), DiskStore(Path(tmp_path_factory.mktemp("store")))
+    corpus.ingest(memory, twice=True)
+    corpus.ingest(disk)
+    return [Client(store=memory, tenant=TENANT), Client(store=disk, tenant=TENANT)]
+
+
+def answered(client: Client, query: str, **options: object) -> list[str]:
+    answer = client.search(query, limit=None, order="oldest", groups=False, **BOUNDS, **options)  # type: ignore[arg-type]
+    assert answer.completeness.skipped_tasks == []
+    return sorted(line.id for line in answer.lines)
+
+
+def expected(corpus: Corpus, query: str) -> list[str]:
+    parsed = parse_query(f"({query}) OR nothing-like-this", now_ns=T0)
+    return sorted(matching(corpus.lines, parsed.expr))
+
+
+def test_each_term_means_what_the_oracle_says(corpus: Corpus, clients: list[Client]) -> None:
+    for term in TERMS:
+        for query in (term, f"NOT {term}"):
+            wanted = expected(corpus, query)
+            for client in clients:
+                assert answered(client, f"({query}) OR nothing-like-this") == wanted, query
+            assert (
+                answered(clients[0], f"({query}) OR nothing-like-this", full_scan=True) == wanted
+            ), query
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 2**32))
+def test_pruned_answers_equal_full_scans_and_the_oracle(
+    corpus: Corpus, clients: list[Client], seed: int
+) -> None:
+    query = random_query(random.Random(seed))
+    wanted = expected(corpus, query)
+    shown = f"({query}) OR nothing-like-this"
+    for client in clients:
+        assert answered(client, shown) == wanted
+        assert answered(client, shown, full_scan=True) == wanted
+        count = client.count(shown, **BOUNDS)  # type: ignore[arg-type]
+        assert count.count == len(wanted)
+
+
+@settings(max_examples=10, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 2**32))
+def test_any_corpus_answers_as_the_oracle(seed: int) -> None:
+    corpus = random_corpus(seed, batches=2, rows=25)
+    store = MemoryStore()
+    corpus.ingest(store, twice=seed % 2 == 0)
+    client = Client(store=store, tenant=TENANT)
+    rng = random.Random(seed)
+    for _ in range(6):
+        query = random_query(rng)
+        assert answered(client, f"({query}) OR nothing-like-this") == expected(corpus, query), query
+
+
+@pytest.mark.parametrize("order", ["newest", "oldest"])
+def test_pages_join_to_the_whole_answer_in_order(
+    corpus: Corpus, clients: list[Client], order: str
+) -> None:
+    whole = clients[0].search("loss", limit=None, order=order, **BOUNDS)  # type: ignore[arg-type]
+    for client in clients:
+        paged, cursor = [], None
+        while True:
+            page = client.search("loss", limit=7, order=order, cursor=cursor, **BOUNDS)  # type: ignore[arg-type]
+            paged += [line.id for line in page.lines]
+            cursor = page.next
+            assert page.truncated == (cursor is not None)
+            if cursor is None:
+                break
+        assert paged == [line.id for line in whole.lines]
+
+
+NEAR = [
+    "near(loss, iteration, 1)",
+    "near(loss, iteration, before 2, any)",
+    "near(NCCL, iteration, after 1, host)",
+    "near(level>=ERROR, time, 61s)",
+    "near(level>=ERROR, time, before 1s, any)",
+    "NOT near(loss, time, after 1s)",
+]
+
+
+@pytest.mark.parametrize("query", NEAR)
+def test_near_equals_the_oracle_for_lines_with_rank_and_iteration(
+    corpus: Corpus, clients: list[Client], query: str
+) -> None:
+    whole = "rank:* iteration:*"
+    inner = query.replace("near(", f"near({whole} ")
+    wanted = expected(corpus, f"{whole} {inner}")
+    for client in clients:
+        found = answered(client, f"({whole} {inner}) OR nothing-like-this")
+        assert found == wanted
