@@ -93,4 +93,4 @@ def test_a_marker_of_the_users_own_splits_a_list() -> None:
 
 def test_a_key_that_is_there_twice_keeps_its_first_value() -> None:
     rule = Rule("r", ("> ",), r"^> (?P<pairs>.*)$", pairs=Pairs("equals"))
-    assert extracted(RuleSet([rule]), ["> a=1 a=2"]) == [{"a": 1}]
+    assert extracted(RuleSet([rule]), ["> a=1 a=2", "> a=q a=2 a=3.5"]) == [{"a": 1}, {"a": "q"}]

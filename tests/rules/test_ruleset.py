@@ -66,6 +66,20 @@ def test_the_earlier_rule_wins_a_key_and_the_later_fills_the_gaps() -> None:
     assert extracted(rules, ["a: 1 b: 2", "b: 3", "a: 4", ""]) == [{"x": 1}, {"x": 3}, {"x": 4}, {}]
 
 
+def test_the_earlier_rule_wins_a_key_of_another_type_too() -> None:
+    rules = RuleSet(
+        [
+            Rule("first", ("a: ",), r"a: (?P<x>\S+)", {"x": "number"}),
+            Rule("second", ("b: ",), r"b: (?P<x>\S+)"),
+        ]
+    )
+    assert extracted(rules, ["a: 1 b: q", "a: 2.5 b: q", "b: q"]) == [
+        {"x": 1},
+        {"x": 2.5},
+        {"x": "q"},
+    ]
+
+
 def test_step_fills_the_iteration_and_only_with_integers() -> None:
     rules = RuleSet([Rule("s", ("at ",), r"at (?P<step>\S+)", {"step": "int"})])
     assert extracted(rules, ["at 5", "at 6.0", "at x", "at 7.5"]) == [

@@ -1,7 +1,7 @@
 """Extracted values, collected over rules and put together: one column per key and type.
 
 Shapes: a part is rows (uint32, ascending, distinct) and as many values. Where two rules give one
-row a value for the same key and type, the earlier rule's stands.
+row a value for the same key, the earlier rule's stands, whatever the types.
 """
 
 from __future__ import annotations
@@ -30,11 +30,18 @@ class ExtractedColumn:
     values: Any
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    type: str
+    rows: Rows
+    values: Any
+
+
 class Collector:
     """Parts of columns, in the order of the rules."""
 
     def __init__(self) -> None:
-        self._parts: dict[tuple[str, str], list[tuple[Rows, Any]]] = {}
+        self._parts: dict[str, list[_Part]] = {}
 
     def add(self, key: str, rows: Rows, typed: Typed) -> None:
         """Take what each value became; `key`_avg gets the second numbers of pairs."""
@@ -67,23 +74,41 @@ class Collector:
         self._append(key, _TYPE_NAMES[kind], rows[mask], values)
 
     def _append(self, key: str, type_name: str, rows: Rows, values: Any) -> None:
-        self._parts.setdefault((key, type_name), []).append((rows, values))
+        self._parts.setdefault(key, []).append(_Part(type_name, rows, values))
 
     def columns(self) -> list[ExtractedColumn]:
         """The columns, by key and type."""
-        return [
-            ExtractedColumn(key, type_name, *_merge(parts, type_name))
-            for (key, type_name), parts in sorted(self._parts.items())
-        ]
+        columns: list[ExtractedColumn] = []
+        for key, parts in sorted(self._parts.items()):
+            types = sorted({part.type for part in parts})
+            parts = _first_of_types(parts) if len(types) > 1 else parts
+            for type_name in types:
+                same = [part for part in parts if part.type == type_name and len(part.rows)]
+                if same:
+                    columns.append(ExtractedColumn(key, type_name, *_merge(same)))
+        return columns
 
 
-def _merge(parts: list[tuple[Rows, Any]], type_name: str) -> tuple[Rows, Any]:
-    rows = np.concatenate([rows for rows, _ in parts]).astype(np.uint32, copy=False)
-    if type_name == "str":
-        values = pa.concat_arrays([values.cast(pa.string()) for _, values in parts])
+def _first_of_types(parts: list[_Part]) -> list[_Part]:
+    """Parts without the rows that an earlier part has."""
+    seen = parts[0].rows
+    kept = parts[:1]
+    for part in parts[1:]:
+        new = ~np.isin(part.rows, seen)
+        values = part.values.filter(pa.array(new)) if part.type == "str" else part.values[new]
+        kept.append(_Part(part.type, part.rows[new], values))
+        seen = np.concatenate([seen, part.rows])
+    return kept
+
+
+def _merge(parts: list[_Part]) -> tuple[Rows, Any]:
+    text = parts[0].type == "str"
+    rows = np.concatenate([part.rows for part in parts]).astype(np.uint32, copy=False)
+    if text:
+        values = pa.concat_arrays([part.values.cast(pa.string()) for part in parts])
     else:
-        values = np.concatenate([values for _, values in parts])
+        values = np.concatenate([part.values for part in parts])
     if len(parts) == 1 and (len(rows) < 2 or bool((rows[1:] > rows[:-1]).all())):
         return rows, values
     distinct, first = np.unique(rows, return_index=True)
-    return distinct, values.take(pa.array(first)) if type_name == "str" else values[first]
+    return distinct, values.take(pa.array(first)) if text else values[first]

@@ -14,7 +14,7 @@ BUILT_IN = frozenset(
     """
     run attempt rank local_rank host stream channel level call_site template logger function group
     time series source id copy kind
-    """.split()  # noqa: SIM905
+    """.split()
 )
 # The line's own iteration; `step` is the same word.
 ITERATION = frozenset(["iteration", "step"])
@@ -89,14 +89,14 @@ FLOAT_KEYS = frozenset(
     wps ups epoch_update time_s data step_avg_ms train_time_ms dt_ms mfu bf16_mfu iter_time_s
     train_step_timing ips batch_cost reader_cost train_runtime train_samples_per_second
     train_steps_per_second speed
-    """.split()  # noqa: SIM905
+    """.split()
 )
 # Counters that some writers print as 3.0.
 INT_KEYS = frozenset(
     """
     iteration total_iterations consumed_samples consumed_tokens global_batch_size skipped nan
     samples_count micro_step total_weights
-    """.split()  # noqa: SIM905
+    """.split()
 )
 
 _CAMEL = re.compile(r"([a-z0-9])([A-Z])")

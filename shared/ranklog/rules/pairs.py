@@ -83,6 +83,10 @@ def _collect(
         chosen = np.array([t == type_name for t in types], np.bool_)
         mine = np.flatnonzero(chosen[codes])
         order = mine[np.argsort(codes[mine], kind="stable")]
+        # Pieces stand in line order, so that a key's second value of a line follows its first.
+        first = np.ones(len(order), np.bool_)
+        first[1:] = (np.diff(codes[order]) != 0) | (np.diff(rows[order].astype(np.int64)) != 0)
+        order = order[first]
         typed = parse_values(values.take(pa.array(order)), type_name)
         starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
         for start, stop in zip(starts, [*starts[1:], len(order)], strict=True):

@@ -156,10 +156,7 @@ class _Batch:
             return rows
         if rule.ansi:
             texts = pc.replace_substring_regex(texts, ANSI, "")
-        for literal in rule.literals:
-            hit = pc.match_substring(texts, literal)
-            rows, texts = rows[hit.to_numpy(zero_copy_only=False)], texts.filter(hit)
-        return rows
+        return rows[_have(rule.literals, texts)]
 
     def _scope(self, rule: Rule) -> npt.NDArray[np.bool_] | None:
         if rule.run == "*" and rule.channel == "*":
@@ -172,6 +169,14 @@ class _Batch:
             ],
             np.bool_,
         )
+
+
+def _have(literals: Sequence[str], texts: Any) -> npt.NDArray[np.bool_]:
+    """Which texts hold every literal: templates told which might, and a rule means this exactly."""
+    have = np.ones(len(texts), np.bool_)
+    for literal in literals:
+        have &= pc.match_substring(texts, literal).to_numpy(zero_copy_only=False)
+    return have
 
 
 def _run(rule: Rule, batch: _Batch, total: Collector, result: Extraction) -> Rows:
@@ -187,7 +192,10 @@ def _run(rule: Rule, batch: _Batch, total: Collector, result: Extraction) -> Row
     hit = np.asarray(found.is_valid().to_numpy(zero_copy_only=False), np.bool_)
     if not hit.any():
         return rows[:0]
+    hit[hit] = _have(rule.literals, texts.filter(pa.array(hit)))
     rows, found = rows[hit], found.filter(pa.array(hit))
+    if not len(rows):
+        return rows
     result.matched[rule.name] = len(rows)
     for key in rule.keys:
         values = pc.struct_field(found, key)

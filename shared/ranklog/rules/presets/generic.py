@@ -10,7 +10,7 @@ from ranklog.rules.rule import Rule
 
 _SET = r"(?: *[=:] *| +)"
 # A word of its own: `val loss` and `lm_loss` are not `loss`.
-_ALONE = r"(?:^|[^A-Za-z_/. -]|[^A-Za-z_/.] )\s*"
+_ALONE = r"(?:^|[^A-Za-z0-9_/. -]|[^A-Za-z_/.] )\s*"
 _TRAINING = r".*[^A-Za-z0-9](?i:loss|lr|norm|tokens?)(?:[^A-Za-z0-9]|$)"
 
 RULES = (
@@ -35,7 +35,7 @@ RULES = (
         (),
         rf"{_ALONE}(?i:loss){_SET}{num('loss')}",
         floats("loss"),
-        gate=rf"{_ALONE}(?i:loss){_SET}(?:[-.\x00]|(?i:nan|inf))",
+        gate=rf"{_ALONE}(?i:loss){_SET}(?:[-+.\x00]|(?i:nan|inf))",
         fallback=True,
     ),
     Rule(
@@ -43,7 +43,7 @@ RULES = (
         (),
         rf"(?:^|[^\w/.-])(?i:grad[_ ]norm){_SET}{num('grad_norm')}",
         floats("grad_norm"),
-        gate=rf"(?:^|[^\w/.-])(?i:grad[_ ]norm){_SET}(?:[-.\x00]|(?i:nan|inf))",
+        gate=rf"(?:^|[^\w/.-])(?i:grad[_ ]norm){_SET}(?:[-+.\x00]|(?i:nan|inf))",
         fallback=True,
     ),
     Rule(

@@ -129,7 +129,7 @@ RULES = (
     Rule(
         "straggler_rank",
         ("Rank ", ": "),
-        r"^Rank (?P<straggler_rank>\d+): (?P<straggler_ms>[\d.]+ms)\s*$",
+        r"^Rank (?P<straggler_rank>\d+): (?P<straggler_ms>\d+(?:\.\d+)?ms)\s*$",
         ints("straggler_rank") | {"straggler_ms": "duration:ms"},
         gate=r"^Rank \x00: \x00(?:\.\x00)?\s*$",
     ),

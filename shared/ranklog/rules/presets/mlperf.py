@@ -19,7 +19,7 @@ RULES = (
     Rule(
         "dllogger",
         ("DLL ", " - "),
-        r"(?:^|[ :])DLL [\d-]+ [\d:.]+ - (?:Iteration (?P<iteration>\d+)|(?P<dll_scope>[^|]*?)) *"
+        r"(?:^|[ :])DLL \d+-\d+-\d+ [\d:.]+ - (?:Iteration (?P<iteration>\d+)|(?P<dll_scope>[^|]*?)) *"
         r"\|(?P<pairs>.*)",
         {"iteration": "int"},
         Pairs(

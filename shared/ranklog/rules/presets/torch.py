@@ -76,6 +76,6 @@ RULES = (
         "python_exception",
         (),
         r"^(?P<exception>[A-Za-z_][\w.]*(?:Error|Exception|Empty|Interrupt|Exit))(?:: |:?\s*$)",
-        gate=r"^[A-Za-z_][\w.\x00]*(?:Error|Exception|Empty|Interrupt|Exit)(?::|\s*$)",
+        gate=r"^[\w.\x00]*(?:Error|Exception|Empty|Interrupt|Exit|\x00)(?::|\s*$)",
     ),
 )

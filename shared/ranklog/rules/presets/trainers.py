@@ -30,10 +30,10 @@ RULES = (
     Rule(
         "python_dict",
         ("{'", "': "),
-        r"(?:^|[\r \]])(?P<pairs>\{'(?:loss|eval_|train_|training_steps|global_steps|grad_norm)"
+        r"(?:^|[\r \]])(?P<pairs>\{'(?:eval_|train_|(?:loss|training_steps|global_steps|grad_norm)')"
         r"[^{}]*\})\s*$",
         pairs=Pairs("dict", drop=frozenset(["timestamp"])),
-        gate=r"\{'(?:loss|eval_|train_|training_steps|global_steps|grad_norm)",
+        gate=r"\{'(?:eval_|train_|(?:loss|training_steps|global_steps|grad_norm)')",
     ),
     Rule(
         "hf_summary",
@@ -138,7 +138,7 @@ RULES = (
     Rule(
         "ezpz",
         ("][", "="),
-        r"\]\[[\w./-]+:\d+:[\w.<>]+\] (?P<pairs>(?:epoch|iter|step|train_iter)=.*)",
+        r"^\[\d+-\d+-\d+ [^\]]*\]\[[A-Z]\]\[[^\]]*\] (?P<pairs>(?:epoch|iter|step|train_iter)=.*)",
         pairs=Pairs("equals", names={"train_iter": "iteration"}),
         gate=r"^\[\x00-\x00-\x00 [^\]]*\]\[[A-Z]\]\[[^\]]*\] (?:epoch|iter|step|train_iter)=",
     ),
