@@ -173,7 +173,7 @@ def compiled(pattern: str, flags: str) -> re2._Regexp | None:
         return None
 
 
-@settings(max_examples=1500)
+@settings(max_examples=1500, deadline=None)
 @given(PATTERNS, st.sampled_from(["", "i", "ms", "i"]), st.lists(TEXTS, min_size=1, max_size=8))
 def test_a_text_that_matches_has_the_literals(pattern: str, flags: str, texts: list[str]) -> None:
     program = compiled(pattern, flags)
@@ -186,7 +186,7 @@ def test_a_text_that_matches_has_the_literals(pattern: str, flags: str, texts: l
         assert not required.exact or matches == tree_holds(required.tree, text), required
 
 
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 @given(
     st.text(st.sampled_from(r"ab()[]{}|*+?^$\.-,:<>!=PQEdwb1ki é"), max_size=12),
     st.lists(TEXTS, min_size=1, max_size=8),

@@ -6,7 +6,7 @@ import json
 from datetime import datetime, timezone
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranklog.errors import BadQuery
@@ -261,16 +261,19 @@ EXPRESSIONS: st.SearchStrategy[Expr] = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(EXPRESSIONS.map(lambda expr: Not(expr)))
 def test_rendering_then_parsing_gives_the_tree_again(expr: Expr) -> None:
     assert parse_query(render_expr(expr), now_ns=0).expr == expr
 
 
+@settings(deadline=None)
 @given(EXPRESSIONS)
 def test_json_round_trips(expr: Expr) -> None:
     assert expr_from_json(json.loads(json.dumps(expr_to_json(expr), allow_nan=False))) == expr
 
 
+@settings(deadline=None)
 @given(st.text(st.sampled_from('ab:"/\\-()*,.<>=!~@ 1ORNDT') | st.characters(), max_size=40))
 def test_any_text_parses_or_is_a_bad_query(text: str) -> None:
     try:

@@ -223,7 +223,7 @@ QUERIES = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=150, deadline=None)
 @given(CORPORA, st.lists(QUERIES, min_size=1, max_size=8))
 def test_what_matches_is_never_pruned(rows: list[Row], queries: list[str]) -> None:
     built = build(rows)
