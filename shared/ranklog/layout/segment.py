@@ -23,7 +23,7 @@ from ranklog.model.frame import NO_ITERATION, NO_LEVEL, NO_SITE, STREAM_RANK
 from ranklog.model.stream import Stream
 
 HASH_BYTES = 16
-TEXT_LEVEL = 8
+TEXT_LEVEL = 6
 COLUMN_LEVEL = 3
 _DELTA = (schema.SEQ, schema.TS, schema.ITERATION, schema.GROUP)
 _DICTIONARY = (
