@@ -124,7 +124,9 @@ def report_json(report: Report) -> dict[str, Any]:
             "scanned": report.row_groups_scanned,
         },
         "bytes_read": report.bytes_read,
-        "ms": {name: round(report.ms.get(name, 0.0), 3) for name in ("list", "plan", "scan", "merge")},
+        "ms": {
+            name: round(report.ms.get(name, 0.0), 3) for name in ("list", "plan", "scan", "merge")
+        },
         "warnings": report.warnings,
         "notes": report.notes,
     }

@@ -158,7 +158,9 @@ class Catalog:
         prefixes = [*self._hour_prefixes(hours), *self._late_prefixes(days)]
         bounded = from_ns is not None or to_ns is not None
         wanted = self._list(prefixes)
-        kept = [key for key in wanted if _in_hours(key, hours) and _late_touches(key, from_ns, to_ns)]
+        kept = [
+            key for key in wanted if _in_hours(key, hours) and _late_touches(key, from_ns, to_ns)
+        ]
         return Listing(sorted(kept), hours if bounded else None, from_ns, to_ns)
 
     def list_time(self, from_ns: int | None, to_ns: int | None) -> Listing:

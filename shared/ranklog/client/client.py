@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, Unpack, cast
 
 from ranklog import limits
 from ranklog.client.answer import Answer, CountAnswer, Listing
@@ -184,7 +184,7 @@ class Client:
 
     def streams(self, run: str | None = None, **others: Any) -> Listing:
         """Streams of a run, by rank and channel."""
-        given = Restrictions(**others)
+        given = cast(Restrictions, others)
         if run is not None:
             given["run"] = run
         return self._backend.streams(given)

@@ -29,7 +29,7 @@ from ranklog.merge.lines import typed_metadata
 from ranklog.model import query as q
 from ranklog.model.answer import Line
 from ranklog.model.frame import NO_LF
-from ranklog.plan.tasks import Lines, Outcome, SegmentFailure, Task
+from ranklog.plan.tasks import Lines, Outcome, Task
 from ranklog.scan.engine import Engine, shared_engine
 from ranklog.scan.evaluate import read_table
 
@@ -84,7 +84,9 @@ def _write(
     run: Search, engine: Engine, folder: Path, out: Path, format: str
 ) -> list[dict[str, Any]]:
     columns = segment_columns(run.scope.indexes.values())
-    staged = f"read_parquet('{str(folder).replace(chr(39), chr(39) * 2)}/*.parquet', union_by_name=true)"
+    staged = (
+        f"read_parquet('{str(folder).replace(chr(39), chr(39) * 2)}/*.parquet', union_by_name=true)"
+    )
     staged_columns = _staged_columns(folder)
     columns = [name for name in columns if name in staged_columns]
     with engine.cursor() as cursor:
@@ -101,9 +103,7 @@ def _write(
 
 
 def _staged_columns(folder: Path) -> set[str]:
-    return {
-        name for path in folder.glob("*.parquet") for name in pq.read_schema(path).names
-    }
+    return {name for path in folder.glob("*.parquet") for name in pq.read_schema(path).names}
 
 
 def _write_parquet(rows: Any, out: Path) -> dict[str, Any]:

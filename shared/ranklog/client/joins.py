@@ -133,9 +133,7 @@ def _carried(steps: Sequence[tuple[int, int]], ts: int) -> int | None:
     return steps[at][1] if at >= 0 else None
 
 
-def _carried_set(
-    run: Search, near: q.Near, found: q.NearSet, steps: Steps
-) -> q.NearSet | None:
+def _carried_set(run: Search, near: q.Near, found: q.NearSet, steps: Steps) -> q.NearSet | None:
     """The times at which a rank's last known iteration is in its intervals."""
     spans = dict(found.groups)
     if not steps or not spans:

@@ -107,6 +107,6 @@ class Local:
         return export_lines(self.reader, self._query(query, given), out, format)
 
     def sql(self, statement: str, given: Restrictions) -> Any:
-        from ranklog.client.sql import SqlAnswer, run_sql
+        from ranklog.client.sql import run_sql
 
         return run_sql(self.reader, statement, self._query("", given))

@@ -115,9 +115,7 @@ def register_tables(
     connection.unregister("ranklog_streams_arrow")
     rows = [(number, *skip) for number, found in skips.items() for skip in found]
     names = ("segment", "stream", "first", "stop")
-    columns = {
-        name: pa.array([row[i] for row in rows], pa.int64()) for i, name in enumerate(names)
-    }
+    columns = {name: pa.array([row[i] for row in rows], pa.int64()) for i, name in enumerate(names)}
     connection.register("ranklog_skips_arrow", pa.table(columns))
     connection.execute(f"CREATE OR REPLACE TEMP TABLE {SKIPS_TABLE} AS FROM ranklog_skips_arrow")
     connection.unregister("ranklog_skips_arrow")

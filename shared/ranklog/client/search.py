@@ -1,13 +1,13 @@
 """The read path: list, load, prune, pack, scatter, merge, answer.
 
-    open_scope   which launches and hours; LIST and load their indexes    (client/scope)
-    resolve      answer the inner queries of near() and spike()           (client/joins)
-    build_plan   what might match, per segment                            (plan/build)
-    pack         scans into tasks                                         (plan/pack)
-    run          tasks out, outcomes back, in waves, until the limit      (scan/scatter)
-    LineMerge    order, each line once, cut                               (merge/lines)
-    neighbours   the match's group and context                            (client/neighbours)
-    judge        how complete it is                                       (answer/completeness)
+open_scope   which launches and hours; LIST and load their indexes    (client/scope)
+resolve      answer the inner queries of near() and spike()           (client/joins)
+build_plan   what might match, per segment                            (plan/build)
+pack         scans into tasks                                         (plan/pack)
+run          tasks out, outcomes back, in waves, until the limit      (scan/scatter)
+LineMerge    order, each line once, cut                               (merge/lines)
+neighbours   the match's group and context                            (client/neighbours)
+judge        how complete it is                                       (answer/completeness)
 """
 
 from __future__ import annotations
@@ -162,9 +162,7 @@ def search(reader: Reader, query: q.Query, *, groups: bool = True) -> Answer:
     return Answer(shown, _judge(run), run.report, following, truncated)
 
 
-def scan_lines(
-    run: Search, expr: q.Expr, *, limit: int | None, newest: bool
-) -> LineMerge:
+def scan_lines(run: Search, expr: q.Expr, *, limit: int | None, newest: bool) -> LineMerge:
     """The first `limit` lines that match `expr` in order of time."""
     plan = run.plan(expr, Lines(limit=limit, newest=newest))
     return _scan_waves(run, plan, limit, newest)

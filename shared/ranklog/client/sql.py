@@ -94,7 +94,9 @@ def run_sql(reader: Reader, statement: str, query: q.Query) -> SqlAnswer:
     except (duckdb.InvalidInputException, duckdb.IOException, duckdb.InternalException) as error:
         raise Corrupt(f"a segment can't be read: {reason(error)}") from error
     except duckdb.Error as error:
-        raise BadQuery(reason(error), hint="DuckDB's SQL over the views lines and points") from error
+        raise BadQuery(
+            reason(error), hint="DuckDB's SQL over the views lines and points"
+        ) from error
     finally:
         connection.close()
         files.pool.shutdown(wait=False)

@@ -54,9 +54,7 @@ class NearKeys:
         """Per near set, the key of each stream of a segment."""
         streams = [entry.stream for entry in entries]
         by_run = tuple(self._run(stream.run_id) for stream in streams) if self._sets else ()
-        return tuple(
-            self.hosts(entries) if near.scope == "host" else by_run for near in self._sets
-        )
+        return tuple(self.hosts(entries) if near.scope == "host" else by_run for near in self._sets)
 
     def hosts(self, entries: Sequence[StreamEntry]) -> tuple[int, ...]:
         """Each stream's host."""
@@ -95,7 +93,8 @@ class NearKeys:
         for (run_id, host), ranks in self._ranks.items():
             run, number = self._run(run_id), self._host(run_id, host)
             own = groups.get((run_id, None, host), [])
-            for rank in ranks:
+            everyone = list(own)
+            for rank in sorted(ranks):
                 found.setdefault((run, rank), []).extend(own)
-                own = own + groups.get((run_id, rank), [])
-            found.setdefault((run, -2 - number), []).extend(own)
+                everyone += groups.get((run_id, rank), [])
+            found.setdefault((run, -2 - number), []).extend(everyone)

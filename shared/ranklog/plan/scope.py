@@ -129,9 +129,7 @@ class Resolver:
             for i, field in enumerate(self._prepared.slots)
         )
 
-    def _stream_hits(
-        self, slot: int, field: q.Field, streams: Sequence[StreamEntry]
-    ) -> list[bool]:
+    def _stream_hits(self, slot: int, field: q.Field, streams: Sequence[StreamEntry]) -> list[bool]:
         known = self._known[slot]
         new = [entry for entry in streams if entry.stream_id not in known]
         if new:
@@ -144,9 +142,7 @@ class Resolver:
         return texts_hold(field, texts, self._regexes)
 
 
-def streams_hold(
-    field: q.Field, entries: Sequence[StreamEntry], regexes: Regexes
-) -> list[bool]:
+def streams_hold(field: q.Field, entries: Sequence[StreamEntry], regexes: Regexes) -> list[bool]:
     """A term on a stream's field, `rank` being the stream's own."""
     streams = [entry.stream for entry in entries]
     if field.key in ("attempt", "local_rank", "rank"):
@@ -171,9 +167,7 @@ def _either(
     regexes: Regexes,
 ) -> list[bool]:
     """A host answers to its full name and the part before the first dot, a run to its run_id too."""
-    pairs = zip(
-        texts_hold(field, names, regexes), texts_hold(field, others, regexes), strict=True
-    )
+    pairs = zip(texts_hold(field, names, regexes), texts_hold(field, others, regexes), strict=True)
     return [a and b for a, b in pairs] if field.op == "!=" else [a or b for a, b in pairs]
 
 

@@ -187,4 +187,3 @@ def _joined(ranges: list[tuple[int, int]]) -> Pairs:
 def scan_bytes(scan: SegmentScan) -> int:
     """What the scan is expected to read."""
     return scan.footer + sum(end - start for start, end in (*scan.small, *scan.text))
-

@@ -96,9 +96,7 @@ def in_range(op: str, value: q.Range, x: int | float) -> bool:
     return {":": above and below, ">=": above, "<": not above, "<=": below, ">": not below}[op]
 
 
-def _text_holds(
-    op: str, value: q.Value, texts: Sequence[str], regexes: Regexes
-) -> Sequence[bool]:
+def _text_holds(op: str, value: q.Value, texts: Sequence[str], regexes: Regexes) -> Sequence[bool]:
     if isinstance(value, q.Exact):
         compare = COMPARE[":" if op == "!=" else op]
         return [compare(text, value.text) for text in texts]

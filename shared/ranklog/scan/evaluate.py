@@ -192,9 +192,7 @@ def _run(
 
 
 @contextmanager
-def opened(
-    segment: SegmentScan, store: Store, engine: Engine, outcome: Outcome
-) -> Iterator[str]:
+def opened(segment: SegmentScan, store: Store, engine: Engine, outcome: Outcome) -> Iterator[str]:
     """A path at which DuckDB reads the segment; what is read counts in the outcome."""
     local = store.local_path(segment.key)
     if local is not None:

@@ -44,9 +44,7 @@ def quoted(name: str) -> str:
 
 
 # --- numbers ------------------------------------------------------------------------------------
-def numbers_sql(
-    column: str, op: str, values: Sequence[q.Value], *, is_float: bool = False
-) -> str:
+def numbers_sql(column: str, op: str, values: Sequence[q.Value], *, is_float: bool = False) -> str:
     """A term on a numeric column."""
     parts = [_number_sql(column, op, value, is_float) for value in values]
     return f"({(' AND ' if op == '!=' else ' OR ').join(parts)})"
@@ -99,7 +97,7 @@ def _compare_int(column: str, op: str, value: int | float) -> str:
         else:  # x < 2.5 is x <= 2, x >= 2.5 is x >= 3
             op, value = ("<=", math.floor(value)) if op[0] == "<" else (">=", math.ceil(value))
     if not -_INT64 <= value < _INT64:
-        beyond = op == "!=" or (op[0] == "<") == (value > 0) and op != ":"
+        beyond = op == "!=" or ((op[0] == "<") == (value > 0) and op != ":")
         return present if beyond else never
     return f"({column} {_SQL[op]} {value})"
 
@@ -222,5 +220,3 @@ def metadata_sql(segment: SegmentScan, term: q.Field, add: AddParameter) -> str:
             parts.append(present)
     # each part is false, not NULL, where its own value is absent: another type may hold
     return f"({' OR '.join(f'coalesce({part}, false)' for part in parts)})" if parts else "false"
-
-

@@ -208,6 +208,4 @@ def _ending(shape: Lines | Groups, segment: SegmentScan, parameters: Parameters)
         return ""
     way = "DESC" if shape.newest else "ASC"
     place = _place(segment, parameters)
-    return (
-        f"ORDER BY {schema.TS} {way}, {place} {way}, {schema.SEQ} {way} LIMIT {int(shape.limit)}"
-    )
+    return f"ORDER BY {schema.TS} {way}, {place} {way}, {schema.SEQ} {way} LIMIT {int(shape.limit)}"
