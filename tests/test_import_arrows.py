@@ -24,7 +24,7 @@ ARROWS = {
     "ingest": {"model", "layout", "rules", "store", "stream"},
     "importer": {"model", "layout", "rules", "store", "stream", "ingest"},
     "plan": {"model", "layout"},
-    "merge": {"model", "plan"},
+    "merge": {"model", "layout", "plan"},
     "scan": {"model", "layout", "plan", "store", "merge"},
     "spmd": {"model", "layout"},
     "answer": {"model", "layout", "plan", "merge"},
