@@ -97,7 +97,7 @@ def ask_ranklog(client: Client, question: Question) -> tuple[int, int]:
         return len(answer.lines), answer.report.bytes_read
     by = ("call_site",) if question.mode == "groups" else ()
     counted = client.count(question.query, run=RUN, by=by)
-    return sum(group["count"] for group in counted.groups), counted.report.bytes_read
+    return counted.count, counted.report.bytes_read
 
 
 def ask_duck(duck: Duck, question: Question) -> int:

@@ -1,0 +1,1 @@
+"""Whole paths: producer or file to answer."""
