@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -235,3 +236,32 @@ def test_a_writer_killed_at_any_call_leaves_all_or_nothing(tmp_path: Path) -> No
             assert states[-1] == [("a/b/k", 1000)]
     assert run.returncode == 0 and [] in states
     assert all(state in ([], [("a/b/k", 1000)]) for state in states)
+
+
+def test_a_put_survives_that_its_folder_is_emptied_meanwhile(tmp_path: Path) -> None:
+    """Deleting the last object of a folder removes the folder, under a writer's hands."""
+    stores = [DiskStore(tmp_path, sync=False) for _ in range(4)]
+
+    def churn(number: int) -> None:
+        store = stores[number]
+        for turn in range(60):
+            key = f"a/b/c/{number}-{turn}"
+            store.put(key, b"x", if_absent=True)
+            assert store.get(key) == b"x"
+            list(store.list("a/"))
+            list(store.list_folders(""))
+            store.delete(key)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(churn, range(4)))
+    assert list(stores[0].list("")) == []
+    assert {path.name for path in tmp_path.iterdir()} == {".tmp", "ranklog-store.json"}
+
+
+def test_opening_a_new_store_from_many_threads_makes_one(tmp_path: Path) -> None:
+    for turn in range(20):
+        path = tmp_path / str(turn)
+        with ThreadPoolExecutor(6) as pool:
+            for store in pool.map(lambda n, path=path: DiskStore(path), range(6)):
+                store.put("k", b"x")
+        assert files(path) == {"ranklog-store.json", "k="}

@@ -62,7 +62,8 @@ class DiskStore:
                 with suppress(FileNotFoundError):
                     os.unlink(temporary)
             if self._sync:
-                sync_folder(target.parent)
+                with suppress(FileNotFoundError):  # deleted again already
+                    sync_folder(target.parent)
         return ""
 
     def get(self, key: str) -> bytes:
@@ -147,30 +148,46 @@ class DiskStore:
 def _open_folder(root: Path, *, create: bool) -> None:
     """Check the marker; write it into a new or empty folder if `create`."""
     marker = root / MARKER
-    try:
-        text = marker.read_bytes()
-    except FileNotFoundError:
+    text = _read_marker(marker)
+    if text is None:
         if not root.exists() and not create:
             raise NotFound(
                 f"no store at {root}", hint="import or send logs into it first, or check --store"
-            ) from None
+            )
         root.mkdir(parents=True, exist_ok=True)
-        if not create or set(os.listdir(root)) - {_TEMPORARY, MARKER}:
-            raise BadInput(
-                f"not a ranklog store: {root} has no {MARKER}",
-                hint="name a store's folder, or a new or empty one to import into",
-            ) from None
-        text = json.dumps({"version": VERSION}).encode()
-        temporary = write_temporary(root / _TEMPORARY, text + b"\n", sync=True)
-        try:
-            place(temporary, marker, if_absent=True, sync=True)
-        except FileExistsError:
-            text = marker.read_bytes()
-        finally:
-            os.unlink(temporary)
-    except NotADirectoryError:
-        raise BadInput(f"{root} is a file", hint="a store is a folder; name one") from None
+        others = set(os.listdir(root)) - {_TEMPORARY, MARKER}
+        # Whoever made it a store meanwhile may have put objects into it, too.
+        text = _read_marker(marker)
+        if text is None:
+            if others or not create:
+                raise BadInput(
+                    f"not a ranklog store: {root} has no {MARKER}",
+                    hint="name a store's folder, or a new or empty one to import into",
+                )
+            text = _write_marker(marker)
     _check_version(marker, text)
+
+
+def _read_marker(marker: Path) -> bytes | None:
+    try:
+        return marker.read_bytes()
+    except FileNotFoundError:
+        return None
+    except NotADirectoryError:
+        raise BadInput(f"{marker.parent} is a file", hint="a store is a folder; name one") from None
+
+
+def _write_marker(marker: Path) -> bytes:
+    """The marker's bytes, ours or those of who was faster."""
+    text = json.dumps({"version": VERSION}).encode() + b"\n"
+    temporary = write_temporary(marker.parent / _TEMPORARY, text, sync=True)
+    try:
+        place(temporary, marker, if_absent=True, sync=True)
+    except FileExistsError:
+        return marker.read_bytes()
+    finally:
+        os.unlink(temporary)
+    return text
 
 
 def _check_version(marker: Path, text: bytes) -> None:

@@ -6,7 +6,7 @@ import errno
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ranklog.errors import AlreadyExists, BadInput, NotFound, StoreFull, Unavailable
@@ -52,20 +52,23 @@ def place(temporary: str, target: Path, *, if_absent: bool, sync: bool) -> None:
                 os.replace(temporary, target)
             return
         except FileNotFoundError:
-            make_folders(target.parent, sync=sync)
+            _make_folders(target.parent, sync=sync)
     raise Unavailable(f"the folder {target.parent} vanishes each time it is made")
 
 
-def make_folders(folder: Path, *, sync: bool) -> None:
+def _make_folders(folder: Path, *, sync: bool) -> None:
+    """Best effort: a concurrent delete may take any of them away again, and `place` comes back."""
     try:
         folder.mkdir()
     except FileExistsError:
         return
     except FileNotFoundError:
-        make_folders(folder.parent, sync=sync)
-        folder.mkdir(exist_ok=True)
+        _make_folders(folder.parent, sync=sync)
+        with suppress(FileNotFoundError, FileExistsError):
+            folder.mkdir()
     if sync:
-        sync_folder(folder.parent)
+        with suppress(FileNotFoundError):
+            sync_folder(folder.parent)
 
 
 def sync_folder(folder: Path) -> None:
