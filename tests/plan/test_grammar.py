@@ -379,6 +379,15 @@ def test_limits_are_named() -> None:
         parsed("(a OR b " * 17 + ")" * 17)
 
 
+@pytest.mark.parametrize("key", ["x:", "x<", "rank:", "level:", "since:", "iteration:1..", "x:1e"])
+def test_a_number_of_thousands_of_digits_is_a_value_or_a_bad_query(key: str) -> None:
+    try:
+        parsed(key + "9" * 5000)
+    except BadQuery:
+        return
+    assert key[0] == "x"
+
+
 def test_at_the_limits_a_query_parses() -> None:
     assert parsed("(" * 32 + "a" + ")" * 32) == A
     assert parsed("a " * 64) == And((A,) * 64)

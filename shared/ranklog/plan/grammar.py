@@ -22,29 +22,16 @@ from ranklog.model.query import (
     Expr,
     Field,
     Matches,
-    Near,
     Not,
     Number,
-    Or,
     Range,
-    Spike,
     Value,
 )
-from ranklog.plan import hints
-from ranklog.plan.bounds import extract_bounds
+from ranklog.plan import functions, hints
 from ranklog.plan.lexer import BLANKS, KEY, OPERATOR, Scanner
 from ranklog.plan.times import parse_duration
-from ranklog.plan.tree import all_of, any_of, nesting, only_fields
-from ranklog.plan.typed import Clock, parse_number, text_value, typed_value
-
-# What ends a function's query: its other arguments, up to the closing parenthesis.
-_NEAR_TAIL = re.compile(
-    r"\s*,\s*(?P<axis>[a-z]+)\s*,\s*(?:(?P<side>[a-z]+)\s+)?(?P<distance>[0-9][0-9.a-zµ]*)\s*"
-    r"(?:,\s*(?P<scope>[a-z]+)\s*)?(?=\))"
-)
-_SPIKE_TAIL = re.compile(r"\s*,\s*(?P<ratio>ratio:)?(?P<factor>[0-9.][0-9.eE+-]*)\s*(?=\))")
-_NEAR_USAGE = "write near(QUERY, iteration, 2) or near(QUERY, time, before 30s, any)"
-_SPIKE_USAGE = "write spike(SERIES TERMS, 8) or spike(SERIES TERMS, ratio:10)"
+from ranklog.plan.tree import all_of, any_of, nesting
+from ranklog.plan.typed import Clock, text_value, typed_value
 
 
 class Parser:
@@ -110,7 +97,7 @@ class Parser:
             read = self.primary  # a second "-" is text: it stands after no blank
         else:
             return self.primary()
-        self._descend(start)
+        self.descend(start)
         item = read()
         self.depth -= 1
         return Not(item)
@@ -127,12 +114,12 @@ class Parser:
             return self._text_term(start, Contains(self.scan.string()))
         if self.scan.peek() == "/":
             term = Matches(*self.scan.regex())
-            self._end_of_term(start)
+            self.end_of_term(start)
             return self._text_term(start, term)
         if self.text.startswith("near(", start):
-            return self._near(start)
+            return functions.parse_near(self, start)
         if self.text.startswith("spike(", start):
-            return self._spike(start)
+            return functions.parse_spike(self, start)
         return self._field(start) or self._word(start)
 
     def values_of(self, key: str, op: str, start: int) -> Field:
@@ -205,7 +192,7 @@ class Parser:
         return term
 
     def _group(self, start: int) -> Expr:
-        self._descend(start)
+        self.descend(start)
         self.scan.at += 1
         self.scan.stops.append(None)
         expr = self.alternatives()
@@ -220,74 +207,6 @@ class Parser:
         self.depth -= 1
         return expr
 
-    def _near(self, start: int) -> Expr:
-        self.scan.at = start + len("near(")
-        outer, self.series = self.series, False
-        inner, tail = self._arguments(start, _NEAR_TAIL, _NEAR_USAGE)
-        self.series = outer
-        axis, side, scope = tail["axis"], tail["side"] or "both", tail["scope"] or "rank"
-        axis = FIELD_ALIASES.get(axis, axis)
-        known = axis in ("iteration", "time") and side in ("both", "before", "after")
-        if not known or scope not in ("rank", "host", "any"):
-            raise BadQuery(
-                f"near takes no such arguments: {tail[0].lstrip(', ')}",
-                hint=_NEAR_USAGE,
-                position=tail.start(),
-            )
-        try:
-            distance = parse_duration(tail["distance"]) if axis == "time" else int(tail["distance"])
-        except ValueError as error:
-            raise BadQuery(
-                f"{tail['distance']} is no distance in {axis}",
-                hint=_NEAR_USAGE,
-                position=tail.start("distance"),
-            ) from error
-        return Near(inner, axis, distance, side, scope)
-
-    def _spike(self, start: int) -> Expr:
-        self.scan.at = start + len("spike(")
-        self.scan.skip_blanks()
-        name_at = self.scan.at
-        self.scan.stops.append(_SPIKE_TAIL)
-        name = self.scan.string() if self.scan.peek() == '"' else self.scan.word()
-        self.scan.stops.pop()
-        if not name:
-            raise BadQuery("the spike names no series", hint=_SPIKE_USAGE, position=name_at)
-        where, tail = self._arguments(start, _SPIKE_TAIL, _SPIKE_USAGE)
-        if not only_fields(where):
-            raise BadQuery("the terms of a spike are fields", hint=_SPIKE_USAGE, position=name_at)
-        factor = parse_number(tail["factor"])
-        if factor is None or not 0 < factor.value < float("inf"):
-            raise BadQuery(
-                f"{tail['factor']} is no positive number",
-                hint=_SPIKE_USAGE,
-                position=tail.start("factor"),
-            )
-        return Spike(name, where, float(factor.value), tail["ratio"] is not None)
-
-    def _arguments(
-        self, start: int, stop: re.Pattern[str], usage: str
-    ) -> tuple[Expr, re.Match[str]]:
-        """The query of a function and the match of its tail; the closing parenthesis is consumed."""
-        self._descend(start)
-        self.scan.stops.append(stop)
-        expr = self.alternatives()
-        tail = self.scan.at_stop()
-        if tail is None:
-            raise BadQuery("the function's arguments are incomplete", hint=usage, position=start)
-        self.scan.stops.pop()
-        self.scan.at = tail.end() + 1
-        self.depth -= 1
-        self._end_of_term(start)
-        found = extract_bounds(Or((expr,)))  # bounds inside stay terms; what can't is refused
-        if found.nested_last:
-            raise BadQuery(
-                "last: can't stand inside a function",
-                hint="put it beside the other terms, or write since:",
-                position=self.last_at,
-            )
-        return expr, tail
-
     def _last(self, op: str, start: int) -> Expr:
         self.last_at = start if self.last_at is None else self.last_at
         self._reject_missing_value("last", op, start)
@@ -299,7 +218,8 @@ class Parser:
         except ValueError as error:
             raise BadQuery(str(error), hint="write last:10m", position=start) from error
 
-    def _descend(self, start: int) -> None:
+    def descend(self, start: int) -> None:
+        """One level deeper."""
         self.depth += 1
         if self.depth > limits.QUERY_DEPTH_MAX:
             raise hints.too_deep(start)
@@ -313,7 +233,8 @@ class Parser:
             if self.scan.at_keyword(word):
                 raise hints.lonely(word, self.scan.at)
 
-    def _end_of_term(self, start: int) -> None:
+    def end_of_term(self, start: int) -> None:
+        """Refuse text directly behind the term that began at `start`."""
         if not self.scan.at_boundary():
             raise BadQuery(
                 f"text follows the term {self.text[start : self.scan.at]}",

@@ -6,20 +6,18 @@ Answers are True: every row, False: no row, None: doubt.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TypeAlias
 
 from ranklog.layout import schema
 from ranklog.layout.index import SegmentIndex
 from ranklog.limits import TOKEN_BYTES_MAX
 from ranklog.model import query as q
 from ranklog.model.index import Bounds, RowGroup, SiteCount
+from ranklog.plan.prune_bounds import Answer, any_of, compare, compare_all, presence
 from ranklog.plan.render import render_expr
 from ranklog.plan.scope import STREAM_FIELDS, streams_hold, template_text
 from ranklog.plan.values import Regexes, numbers_hold, texts_hold
-
-Answer: TypeAlias = "bool | None"
 
 _BOUNDED = {
     "level": schema.LEVEL,
@@ -104,7 +102,7 @@ class FieldTerm:
             return _near(term, described)
         if term.key in _BOUNDED:
             bounds = described.bounds.get(_BOUNDED[term.key])
-            found = None if bounds is None else _any(_compare_all(bounds, term))
+            found = None if bounds is None else any_of(compare_all(bounds, term))
             return found if found is not None else self._by_streams(described)
         if term.key in STREAM_FIELDS:
             return self._by_streams(described)
@@ -140,7 +138,7 @@ class FieldTerm:
             return None
         there = [t for t, name in names.items() if name in head.columns]
         numbers = [described.bounds.get(names[t]) for t in there if t != "str"]
-        return _any(
+        return any_of(
             self._metadata_value(term, value, there, numbers, group) for value in term.values
         )
 
@@ -153,14 +151,14 @@ class FieldTerm:
         group: int,
     ) -> Answer:
         if isinstance(value, (q.Null, q.Present)):
-            present = _presence("str" in there, numbers)
+            present = presence("str" in there, numbers)
             if isinstance(value, q.Present):
                 return present if term.op == ":" else False
             if term.op == "!=":
                 return present
             return None if present is None else not present
         if isinstance(value, (q.Number, q.Range)):
-            return _any(None if b is None else _compare(b, term.op, value) for b in numbers)
+            return any_of(None if b is None else compare(b, term.op, value) for b in numbers)
         if "str" not in there:
             return False
         exact = isinstance(value, q.Exact) and term.op == ":"
@@ -241,74 +239,3 @@ def _near(term: q.NearSet, described: RowGroup) -> Answer:
     low, high = bounds.low, bounds.high
     near = any(start <= high and end > low for _, spans in term.groups for start, end in spans)
     return None if near else False
-
-
-def _any(answers: Iterable[Answer]) -> Answer:
-    """OR of answers."""
-    found = list(answers)
-    return True if True in found else None if None in found else False
-
-
-def _presence(strings: bool, numbers: Sequence[Bounds | None]) -> Answer:
-    """Whether rows have a value of any type."""
-    if any(b is not None and not b.has_null for b in numbers):
-        return True
-    if strings or any(b is None or b.low is not None or b.has_nan for b in numbers):
-        return None
-    return False
-
-
-def _compare_all(bounds: Bounds, term: q.Field) -> list[Answer]:
-    return [_compare(bounds, term.op, value) for value in term.values]
-
-
-def _compare(bounds: Bounds, op: str, value: q.Value) -> Answer:
-    """One value against the values of a row group; absent values and NaN fail every comparison."""
-    if isinstance(value, (q.Null, q.Present)):
-        present = _presence(False, [bounds])
-        if isinstance(value, q.Present):
-            return present if op == ":" else False
-        return present if op == "!=" or present is None else not present
-    if not isinstance(value, (q.Number, q.Range)):
-        return None
-    low, high = bounds.low, bounds.high
-    if isinstance(value, q.Number) and value.value != value.value:
-        some = bounds.has_nan if op == ":" else op == "!=" and low is not None
-        return None if some else False
-    if low is None or high is None:
-        return False
-    if isinstance(value, q.Number):
-        some, every = _compare_number(low, high, op, value.value)
-    else:
-        some, every = _compare_range(low, high, op, value)
-    if not some:
-        return False
-    return True if every and not bounds.has_null and not bounds.has_nan else None
-
-
-def _compare_number(
-    low: int | float, high: int | float, op: str, value: int | float
-) -> tuple[bool, bool]:
-    """Whether some, and whether every number in [low, high] compares true; ends are attained."""
-    if op == ">=":
-        return high >= value, low >= value
-    if op == ">":
-        return high > value, low > value
-    if op == "<=":
-        return low <= value, high <= value
-    if op == "<":
-        return low < value, high < value
-    only, outside = low == high == value, value < low or value > high
-    return (not only, outside) if op == "!=" else (not outside, only)
-
-
-def _compare_range(
-    low: int | float, high: int | float, op: str, value: q.Range
-) -> tuple[bool, bool]:
-    if op != ":":
-        return True, False
-    above = value.low is None or high >= value.low
-    below = value.high is None or (low <= value.high if value.inclusive else low < value.high)
-    all_above = value.low is None or low >= value.low
-    all_below = value.high is None or (high <= value.high if value.inclusive else high < value.high)
-    return above and below, all_above and all_below

@@ -47,7 +47,8 @@ KINDS = ("line", "point")
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"(?P<sign>[+-]?)(?:(?P<nan>NaN|nan)|Inf|inf|Infinity)")
-_RANK_RANGE = re.compile(r"([0-9]+)-([0-9]+)")
+_RANK_RANGE = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,40}")  # longer ones are floats; int() refuses 4,301 digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ def parse_number(source: str) -> Number | None:
         return Number(math.nan if special["nan"] else infinity, source)
     if not _NUMBER.fullmatch(source):
         return None
-    if re.fullmatch(r"[+-]?[0-9]+", source) and abs(int(source)) <= INT64_MAX:
+    if _INTEGER.fullmatch(source) and abs(int(source)) <= INT64_MAX:
         return Number(int(source), source)
     return Number(float(source), source)
 
@@ -193,7 +194,7 @@ def _level(key: str, raw: RawValue) -> Value:
 
 
 def _level_number(key: str, text: str, raw: RawValue) -> int:
-    number = parse_level(text) if text.isascii() else None
+    number = parse_level(text) if text.isascii() and len(text) < 10 else None
     if number is None or number > 32767:
         names = " ".join(LEVEL_NAMES.values())
         raise _misfit(key, raw, f"levels are {names}, or a number")
