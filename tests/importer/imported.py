@@ -13,6 +13,7 @@ import pytest
 
 from ranklog.importer import import_paths, importing
 from ranklog.importer.report import ImportReport
+from ranklog.ingest.batch import IngestReport
 from ranklog.model.frame import NO_GROUP, NO_LF, STREAM_RANK, CallSite, Fence, Frame
 from ranklog.model.record import Record
 from ranklog.model.stream import Stream
@@ -63,10 +64,11 @@ class Imports:
         self.crash = False
         monkeypatch.setattr(importing, "ingest_batch", self._ingest)
 
-    def _ingest(self, records: Sequence[Record], **_: Any) -> None:
+    def _ingest(self, records: Sequence[Record], **_: Any) -> IngestReport:
         self.frames += [decode_frame(record.data) for record in records]
         if self.crash:
             raise KeyboardInterrupt
+        return IngestReport()
 
     def run(self, *paths: Path | str, **options: Any) -> ImportReport:
         options = {"tenant": "t", "run": "r", "now_ns": NOW_NS} | options
@@ -80,10 +82,9 @@ class Imports:
             for entry in frame.streams:
                 stored = found.setdefault(entry.stream.stream_id, Stored(entry.stream))
                 stored.fences = list(entry.fences) or stored.fences
-                known = {row.seq for row in stored.rows}
-                stored.rows += [row for row in _rows(frame) if row.seq not in known]
+                stored.rows += _rows(frame)
         for stored in found.values():
-            stored.rows.sort(key=lambda row: row.seq)
+            stored.rows = [row for _, row in sorted({row.seq: row for row in stored.rows}.items())]
             assert [row.seq for row in stored.rows] == list(range(len(stored.rows)))
         return list(found.values())
 

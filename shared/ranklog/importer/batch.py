@@ -10,9 +10,10 @@ import hashlib
 from collections.abc import Sequence
 from typing import Protocol
 
+from ranklog.errors import Corrupt
 from ranklog.importer.records import Known, Ledger
 from ranklog.importer.rows import Encoded
-from ranklog.ingest.batch import Record
+from ranklog.ingest.batch import IngestReport, Record
 
 BATCH_ROWS = 500_000
 BATCH_TEXT_BYTES = 64 << 20
@@ -23,7 +24,9 @@ BATCH_FRAMES = 4_096
 class Ingest(Protocol):
     """Commits the rows of frames, once. `ranklog.ingest.batch.ingest_batch` bound to a store."""
 
-    def __call__(self, records: Sequence[Record], source: str, first: str, last: str) -> object: ...
+    def __call__(
+        self, records: Sequence[Record], source: str, first: str, last: str
+    ) -> IngestReport: ...
 
 
 class Batch:
@@ -64,11 +67,16 @@ class Batch:
             digest.update(record.data)
         files = list(self._files.values())
         self._ledger.begin(files, self._now_ns)
-        self._ingest(
+        report = self._ingest(
             self._records,
             f"import-{digest.hexdigest()}",
             self._records[0].sequence,
             self._records[-1].sequence,
         )
+        if report.bad:
+            raise Corrupt(
+                f"ingest set aside {len(report.bad)} frames: {report.bad[0].reason}",
+                hint=f"kept as {report.bad[0].key}; nothing of this batch is recorded as imported",
+            )
         self._ledger.done(files, self._now_ns)
         self._clear()

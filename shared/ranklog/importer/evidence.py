@@ -22,9 +22,11 @@ from ranklog.importer.ranks import NCCL_HEADS, PROCESS, RankRule, own_words
 from ranklog.importer.windows import extract, to_integers
 
 _WORLD = re.compile(
-    rb"(?:\b(?:WORLD_SIZE|world_size|world size|world)(?: ?[=:]|:?)[ .]*|MEMBER: \d+/|"
-    rb"\bn[rR]anks:? |\[rank-\d+/)(\d{1,7})\b"
+    rb"(?:\b(?:WORLD_SIZE|world_size)['\"]?[=: .]+|\bworld(?: size)?[=:] ?|MEMBER: \d+/|"
+    rb"\[rank-\d+/)(\d{1,7})\b"
 )
+# A communicator's size: the world's, or a group's.
+_COMMUNICATOR = re.compile(rb"\bn[rR]anks:? (\d{1,7})\b")
 _PER_NODE_LAUNCH = re.compile(
     rb"torchrun\b|torch\.distributed\.(?:run|launch)\b|--nproc[-_]per[-_]node|torchelastic"
 )
@@ -45,7 +47,8 @@ class Evidence:
     summary: Counter[tuple[int, int]] = field(default_factory=Counter)  # local rank, rank
     tasks: set[int] = field(default_factory=set)
     locals: set[int] = field(default_factory=set)
-    world: int | None = None
+    stated_world: int | None = None
+    world: int | None = None  # the same, or at least the largest communicator
     per_node_launch: bool = False
     processes: dict[bytes, int] = field(default_factory=dict)
 
@@ -78,8 +81,11 @@ def gather_evidence(text: bytes, bodies: Any, peeled: Peeled, heads: Heads) -> E
     _count(evidence.said_local, np.stack([said_local[with_local], rank[with_local]], axis=1))
     for rank_text, local_text in _SUMMARY.findall(text):
         evidence.summary[int(local_text), int(rank_text)] += 1
-    worlds = Counter(int(number) for number in _WORLD.findall(text))
-    evidence.world = max(worlds, default=None)
+    evidence.stated_world = max(map(int, _WORLD.findall(text)), default=None)
+    largest = max(map(int, _COMMUNICATOR.findall(text)), default=None)
+    evidence.world = (
+        evidence.stated_world if largest is None else max(largest, evidence.stated_world or 0)
+    )
     evidence.per_node_launch = _PER_NODE_LAUNCH.search(text) is not None
     evidence.processes = _nccl_processes(bodies, heads)
     return evidence

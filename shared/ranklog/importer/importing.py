@@ -113,7 +113,7 @@ class FileImport:
             channel=facts.channel,
             certified="import",
             copy=plan.copy,
-            world_size=plan.evidence.world,
+            world_size=plan.evidence.stated_world,
             source=plan.source.name,
         )
         self.report = FileReport(plan.source.name, channel=facts.channel, notes=plan.notes)

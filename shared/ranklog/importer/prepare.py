@@ -92,7 +92,8 @@ def _probe(source: Source, options: Options) -> Plan:
     plan = Plan(source, read_path(source.relative, source.key))
     try:
         if options.rank_from is not None:
-            rank = match_rank(options.rank_from, source.key)
+            rank = match_rank(options.rank_from, source.name)
+            rank = match_rank(options.rank_from, source.key) if rank is None else rank
             plan.facts = replace(plan.facts, rank=rank if rank is not None else plan.facts.rank)
         text = _beginning(source, PROBE_BYTES)
     except BadInput as error:
