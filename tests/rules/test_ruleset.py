@@ -25,7 +25,7 @@ def plain(found) -> str:
     return repr(sorted(found.items()))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.sampled_from(LINES), max_size=12), st.integers(0, 12))
 def test_a_batch_cut_in_two_gives_the_same(lines: list[str], at: int) -> None:
     whole = extracted(PRESETS, lines)
@@ -33,7 +33,7 @@ def test_a_batch_cut_in_two_gives_the_same(lines: list[str], at: int) -> None:
     assert list(map(plain, whole)) == list(map(plain, parts))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.lists(
         st.tuples(

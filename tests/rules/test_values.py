@@ -6,7 +6,7 @@ import math
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranklog.limits import METADATA_STRING_BYTES_MAX
@@ -117,6 +117,7 @@ def test_a_value_is_parsed_as_its_type(type_name: str, text: str, expected) -> N
     assert type(found) is type(expected)
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.one_of(
