@@ -87,6 +87,7 @@ def _numeric(
     """(name, values, which are present or None for all) of each numeric column, in segment order."""
     yield schema.TS, rows.ts[order], None
     yield schema.SEQ, rows.seq[order], None
+    yield schema.BODY_AT, rows.body_at[order], None
     level, iteration, rank = rows.level[order], rows.iteration[order], effective_rank(rows)[order]
     yield schema.LEVEL, level, level != NO_LEVEL
     yield schema.ITERATION, iteration, iteration != NO_ITERATION

@@ -113,4 +113,6 @@ def token_hash(token: str | bytes) -> int:
 
 def value_hash(key: str, value: str) -> int:
     """Hash of a string metadata value as blooms know it: key and value, case kept."""
-    return _mix(hash_bytes(key.encode()) * M1 & _MASK ^ hash_bytes(value.encode()))
+    # A query may hold lone surrogates; no stored value does.
+    name, text = (part.encode("utf-8", "surrogatepass") for part in (key, value))
+    return _mix(hash_bytes(name) * M1 & _MASK ^ hash_bytes(text))

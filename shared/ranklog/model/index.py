@@ -57,8 +57,8 @@ class Bounds:
 class RowGroup:
     """`first_row` counts in the segment. `chunks`: column -> (offset, length) in the object.
 
-    `bounds`: ts, seq, level, iteration, rank (the line's, streams' included) and each numeric
-    metadata column by its Parquet name. `runs`: folded letter runs (>= 3, not a-f only) inside
+    `bounds`: ts, seq, body_at, level, iteration, rank (the line's, streams' included) and each
+    numeric metadata column by its Parquet name. `runs`: folded letter runs (>= 3, not a-f only) inside
     mixed tokens, None when there were too many; `hex_runs`: runs of only a-f were seen.
     `bloom`: (offset, length) in the index's bloom section; length 0: no tokens.
     """
