@@ -40,7 +40,12 @@ def questions(text_path: Path) -> list[Question]:
         _literal("rare literal, several words", NEEDLE),
         _literal("rare literal, one word", "checksum"),
         _literal("absent literal, one word", "zookeeper"),
-        _literal("id, whole token", token),
+        Question(
+            "id, whole token",
+            rf"/\b{token}\b/",
+            (rf"(?-u:\b){token}(?-u:\b)",),
+            rf"regexp_matches(text, '\b{token}\b')",
+        ),
         _literal("id, part of a token, present", inside),
         _literal("id, part of a token, absent", "q" + inside),
         _regex("rare regex with alternation", r"(Xid .*fallen|failed its checksum)"),
