@@ -276,7 +276,7 @@ def test_sql_answers_rows(ranklog: Any) -> None:
     assert found.out.splitlines() == ["rank  n", "   0  4", "   1  4", "   2  5"]
     *rows, last = ranklog("sql", statement, "--run", "job", "--json").objects
     assert rows[2] == {"rank": 2, "n": 5}
-    assert last == {"report": {"rows": 3, "columns": ["rank", "n"]}}
+    assert last["report"]["rows"] == 3
     assert ranklog("sql").code == 2
     assert ranklog("sql", "SELECT nonsense FROM lines").code == 2
 

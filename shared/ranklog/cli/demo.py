@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 def _tour(run_id: str, odd: int) -> list[list[str]]:
     return [
-        ["search", "level>=WARNING", "--run", run_id, "--limit", "20"],
+        ["search", "level>=WARNING", "--run", run_id, "--order", "oldest", "--limit", "3"],
         ["callsites", "--run", run_id, "--limit", "12"],
         ["compare", "--run", run_id, "--ranks", f"{SOUND_RANK},{odd}", "level>=WARNING"],
     ]

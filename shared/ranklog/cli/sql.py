@@ -8,11 +8,12 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
-from ranklog.answer.render import json_number
+from ranklog.answer.render import json_number, report_json
 from ranklog.cli.console import Console
-from ranklog.cli.scope import FOUND, NOTHING, restrictions
+from ranklog.cli.scope import FOUND, NOTHING, restrictions, say_scope
 from ranklog.cli.source import open_client
 from ranklog.cli.tables import print_table
+from ranklog.cli.times import zone_of
 from ranklog.errors import BadInput
 
 
@@ -21,15 +22,17 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     statement = " ".join(arguments.select_words).strip()
     if not statement:
         raise BadInput("which statement?", hint="ranklog sql 'SELECT count(*) FROM lines'")
-    table = open_client(arguments).sql(statement, **restrictions(arguments))
-    rows = table.to_pylist()
+    zone = zone_of(arguments.tz)
+    answer = open_client(arguments).sql(statement, **restrictions(arguments))
+    rows = list(answer.rows())
     if console.json:
         for row in rows:
-            console.object({name: _plain(value) for name, value in row.items()})
-        console.object({"report": {"rows": len(rows), "columns": list(table.column_names)}})
-    elif rows:
-        heads = list(table.column_names)
-        print_table(console, heads, [[_shown(row[head]) for head in heads] for row in rows])
+            console.object(dict(zip(answer.columns, map(_plain, row), strict=True)))
+        console.object({"report": report_json(answer.report) | {"rows": len(rows)}})
+    else:
+        if rows:
+            print_table(console, answer.columns, [[_shown(value) for value in row] for row in rows])
+        say_scope(console, answer.report, arguments, zone)
     return FOUND if rows else NOTHING
 
 

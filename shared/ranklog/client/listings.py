@@ -15,6 +15,7 @@ from ranklog.merge.lines import line_rank
 from ranklog.model import query as q
 from ranklog.model.answer import Report
 from ranklog.model.index import SiteCount, StreamEntry
+from ranklog.plan.scope import STREAM_FIELDS, streams_hold
 from ranklog.plan.tasks import Groups, Outcome
 from ranklog.spmd.callsites import CallSites
 
@@ -64,11 +65,23 @@ def _touches(first_ns: int | None, last_ns: int | None, query: q.Query) -> bool:
 
 
 def list_streams(reader: Reader, query: q.Query) -> Listing:
-    """Streams of the launches in scope."""
+    """Streams of the launches in scope for which the query's terms on streams hold."""
     run = begin(reader, query)
     skipped = run.skipped()
-    rows = stream_rows(run.scope.entries(), skipped)
-    return Listing(rows, judge(run.scope.entries(), run.scope.window(), skipped), run.report)
+    entries = _fitting(run)
+    rows = stream_rows(entries, skipped)
+    return Listing(rows, judge(entries, run.scope.window(), skipped), run.report)
+
+
+def _fitting(run: Search) -> list[StreamEntry]:
+    """Entries of streams by rank, host, attempt and the like; terms on lines say nothing here."""
+    entries = list(run.scope.entries())
+    expr = run.query.expr
+    for term in expr.items if isinstance(expr, q.And) else (expr,):
+        if isinstance(term, q.Field) and term.key in (*STREAM_FIELDS, "rank"):
+            held = streams_hold(term, entries, run.reader.regexes)
+            entries = [entry for entry, holds in zip(entries, held, strict=True) if holds]
+    return entries
 
 
 def list_callsites(reader: Reader, query: q.Query, *, uneven: bool = False) -> Listing:

@@ -81,20 +81,35 @@ class Remote:
         explain: bool,
         full_scan: bool,
     ) -> Answer:
+        wanted = check_shape(limit, order)
         words: dict[str, Any] = {
             **given,
             "query": query,
-            "limit": check_shape(limit, order) or 0,
+            "limit": wanted or 0,
             "order": order,
             "cursor": cursor,
             "context": context or None,
             "explain": explain or None,
             "full_scan": full_scan or None,
         }
+        answer = self._page(words, fields)
+        while answer.next is not None and (wanted is None or len(answer.matches) < wanted):
+            # a page is cut at what fits into a response
+            words |= {"cursor": answer.next}
+            words |= {"limit": 0 if wanted is None else wanted - len(answer.matches)}
+            following = self._page(words, fields)
+            turned = order is None  # the newest are kept and stand last
+            pages = [following, answer] if turned else [answer, following]
+            following.lines = [line for page in pages for line in page.lines]
+            answer = following
+        if not groups:
+            answer.lines = answer.matches
+        return answer
+
+    def _page(self, words: Mapping[str, Any], fields: tuple[str, ...]) -> Answer:
         found = self._ask("POST", "/v1/search", words)
-        lines = [read_line(item) for item in found["lines"]]
         return Answer(
-            lines if groups else [line for line in lines if line.match],
+            [read_line(item) for item in found["lines"]],
             read_completeness(found["completeness"]),
             read_report(found["report"]),
             found["next"],
