@@ -9,8 +9,10 @@ Shapes: a set of templates is a Python int, bit `tid`; a `Cells` is (might, sure
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any, Protocol, TypeAlias
 
 from ranklog.layout.index import SegmentIndex
@@ -80,26 +82,17 @@ class Pruner:
         facts = SegmentFacts(index, self._regexes)
         term = self._term(self._expr, facts, Dictionary(index))
         present = _templates_of_groups(index)
-        kept, skipped, left, certain = [], [], {}, True
+        left, skipped, certain = [], [], True
         for group, templates in enumerate(present):
             might, surely = term.cells(group)
-            if might & templates:
-                kept.append(group)
-                left[group] = might & templates
-                certain = certain and not might & templates & ~surely
-            else:
+            left.append(might & templates)
+            certain = certain and not might & templates & ~surely
+            if not left[group]:
                 skipped.append(Witness(group, *term.reason(group, templates)))
-        tids = 0
-        for templates in left.values():
-            tids |= templates
+        kept = tuple(group for group, templates in enumerate(left) if templates)
         everywhere = all(left[group] == present[group] for group in kept)
-        return Pruned(
-            tuple(kept),
-            None if everywhere else tuple(_bits(tids)),
-            _row_ranges(index, left),
-            certain,
-            tuple(skipped),
-        )
+        tids = None if everywhere else tuple(_bits(reduce(or_, left, 0)))
+        return Pruned(kept, tids, _row_ranges(index, left), certain, tuple(skipped))
 
     def _term(self, expr: q.Expr, facts: SegmentFacts, dictionary: Dictionary) -> Term:
         if isinstance(expr, q.Everything):
@@ -243,41 +236,51 @@ def _tree_term(tree: LiteralTree, dictionary: Dictionary) -> Term:
 
 
 def _templates_of_groups(index: SegmentIndex) -> list[int]:
-    """The templates that each row group has rows of."""
-    groups = index.head.row_groups
-    found = [0] * len(groups)
-    group = 0
-    for run in index.template_rows:
-        end = run.first_row + run.rows
-        while group < len(groups) and groups[group].first_row + groups[group].rows <= run.first_row:
-            group += 1
-        at = group
-        while at < len(groups) and groups[at].first_row < end:
-            found[at] |= 1 << run.tid
-            at += 1
-    return found
+    """The set of templates that each row group has rows of."""
+    found: list[set[int]] = [set() for _ in index.head.row_groups]
+    for group, tid, _, _ in _cells_of(index):
+        found[group].add(tid)
+    return [_mask(tids) for tids in found]
 
 
-def _row_ranges(index: SegmentIndex, left: dict[int, int]) -> tuple[tuple[int, int], ...]:
+def _row_ranges(index: SegmentIndex, left: Sequence[int]) -> tuple[tuple[int, int], ...]:
     """Rows of the cells that are left, neighbours joined."""
-    groups = index.head.row_groups
+    members = [frozenset(_bits(templates)) for templates in left]
     ranges: list[tuple[int, int]] = []
+    for group, tid, low, high in _cells_of(index):
+        if tid not in members[group]:
+            continue
+        if ranges and ranges[-1][1] == low:
+            ranges[-1] = (ranges[-1][0], high)
+        else:
+            ranges.append((low, high))
+    return tuple(ranges)
+
+
+def _mask(tids: Iterable[int]) -> int:
+    """The set as a number, built from bytes: a shift per member would copy it each time."""
+    ordered = sorted(tids)
+    if not ordered:
+        return 0
+    bits = bytearray((ordered[-1] >> 3) + 1)
+    for tid in ordered:
+        bits[tid >> 3] |= 1 << (tid & 7)
+    return int.from_bytes(bits, "little")
+
+
+def _cells_of(index: SegmentIndex) -> Iterator[tuple[int, int, int, int]]:
+    """(row group, template, first row, end row) in row order."""
+    edges = [(group.first_row, group.first_row + group.rows) for group in index.head.row_groups]
     group = 0
     for run in index.template_rows:
-        end = run.first_row + run.rows
-        while group < len(groups) and groups[group].first_row + groups[group].rows <= run.first_row:
-            group += 1
-        at = group
-        while at < len(groups) and groups[at].first_row < end:
-            if left.get(at, 0) >> run.tid & 1:
-                low = max(run.first_row, groups[at].first_row)
-                high = min(end, groups[at].first_row + groups[at].rows)
-                if ranges and ranges[-1][1] == low:
-                    ranges[-1] = (ranges[-1][0], high)
-                else:
-                    ranges.append((low, high))
-            at += 1
-    return tuple(ranges)
+        low, end = run.first_row, run.first_row + run.rows
+        while group < len(edges) and low < end:
+            high = min(end, edges[group][1])
+            if low < high:
+                yield group, run.tid, low, high
+                low = high
+            if high == edges[group][1]:
+                group += 1
 
 
 def _bits(mask: int) -> list[int]:
