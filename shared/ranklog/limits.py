@@ -26,6 +26,9 @@ NAME_BYTES_MAX = 200
 # A line longer than this is kept whole; its template is cut here and becomes template 0 when
 # it does not fit the dictionary.
 TEMPLATE_BYTES_MAX = 1 * KIB
+# A longer line is stored and searched like any other, but its tokens are not looked at: taking one
+# apart takes 30 times its size. It has template 0, and its row group is doubt for every text.
+LINE_ANALYSED_BYTES_MAX = 1 * MIB
 # Metadata strings are cut at the producer (interfaces, Python).
 METADATA_STRING_BYTES_MAX = 1 * KIB
 

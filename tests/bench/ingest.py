@@ -32,7 +32,7 @@ STAGES = (
     (batch, "distinct_rows"),
     (build, "extract"),
     (build, "number_templates"),
-    (build, "nul_rows"),
+    (build, "opaque_rows"),
     (batch, "_apply_rules"),
     (batch, "split_hours"),
     (build, "order_rows"),

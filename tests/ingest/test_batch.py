@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ranklog.errors import Unavailable
 from ranklog.ingest import records as records_module
 from ranklog.ingest.batch import IngestReport, Record, ingest_batch
-from ranklog.layout import groups, schema, segment, tokens_pure
+from ranklog.layout import groups, schema, segment, templates, tokens, tokens_pure
 from ranklog.layout.index import SegmentIndex
 from ranklog.limits import DAY_NS, HOUR_NS
 from ranklog.model.frame import (
@@ -467,6 +467,27 @@ def test_more_templates_than_fit_are_template_zero(monkeypatch: pytest.MonkeyPat
     (index,) = indexes(store)
     assert index.templates == ("", "a", "b")
     assert [row["tid"] for _, row in sorted(lines(store).items())] == [2, 2, 1, 1, 0, 0]
+
+
+def test_a_line_too_long_to_take_apart_is_doubt_and_comes_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in (templates, tokens):
+        monkeypatch.setattr(module, "LINE_ANALYSED_BYTES_MAX", 20)
+    monkeypatch.setattr(tokens, "BATCH_BYTES", 20)
+    for module in (groups, segment):
+        monkeypatch.setattr(module, "ROW_GROUP_ROWS", 2)
+    long = "nccl7 " * 4
+    store = MemoryStore()
+    ingest(store, make_frame([Row("b c2d"), Row("a1b"), Row(long), Row("3: " + long, body_at=3)]))
+    (index,) = indexes(store)
+    found = {row["text"]: row["tid"] for row in lines(store).values()}
+    assert (found[long], found["3: " + long]) == (0, 0)
+    first, second = index.head.row_groups
+    assert (first.runs, second.runs) == (None, frozenset())
+    assert index.bloom_may_contain(0, "zz9") and index.bloom_may_contain(0, "nccl7")
+    assert index.bloom_may_contain(1, "a1b") and not index.bloom_may_contain(1, "nccl7")
+    assert index.head.envelopes is None
 
 
 def test_envelopes_that_touch_the_body_prove_nothing() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 BITS_PER_KEY = 10.5
 BLOCK_BYTES = 32
+FULL_BLOOM = b"\xff" * BLOCK_BYTES  # may hold anything
 SALTS = (
     0x47B6137B,
     0x44974D91,

@@ -17,8 +17,8 @@ from ranklog.layout.tables import longest_by_template, site_counts, stream_entri
 from ranklog.layout.templates import (
     TemplateIds,
     envelope_templates,
-    nul_rows,
     number_templates,
+    opaque_rows,
     renumber,
 )
 from ranklog.layout.tokens import Extracted, extract
@@ -32,12 +32,12 @@ KIND_LINE = "line"
 class RowFacts:
     """What is computed once for all rows of a batch, whichever segment they go to.
 
-    `has_nul` bool[n].
+    `opaque` bool[n]: the template says nothing.
     """
 
     extracted: Extracted
     numbered: TemplateIds
-    has_nul: npt.NDArray[np.bool_]
+    opaque: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,11 @@ class Beside:
 
 
 def find_facts(rows: Rows) -> RowFacts:
-    """Templates, tokens and NULs of all rows."""
+    """Templates, tokens of all rows."""
     extracted = extract(rows.text, rows.piece_offsets())
     hashes = extracted.hashes[1::2] if rows.has_envelopes else extracted.hashes
-    has_nul = nul_rows(rows)
-    return RowFacts(extracted, number_templates(rows, hashes, has_nul), has_nul)
+    opaque = opaque_rows(rows)
+    return RowFacts(extracted, number_templates(rows, hashes, opaque), opaque)
 
 
 def build_segment(
@@ -106,7 +106,7 @@ def build_segment(
         columns=columns.names,
         overflow=columns.overflow_names,
         frames=beside.frames,
-        envelopes=envelope_templates(rows, chosen, facts.extracted, facts.has_nul),
+        envelopes=envelope_templates(rows, chosen, facts.extracted, facts.opaque),
         odd_case=_has_odd_case(rows),
     )
 

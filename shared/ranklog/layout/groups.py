@@ -16,9 +16,11 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from ranklog.layout import schema, tokens
+from ranklog.layout.bloom import FULL_BLOOM
 from ranklog.layout.bloom_build import build_bloom
 from ranklog.layout.metadata import MetadataColumns
 from ranklog.layout.rows import I64, MetadataValues, Rows
+from ranklog.layout.templates import long_rows
 from ranklog.layout.tokens import Extracted
 from ranklog.limits import LETTER_RUNS_PER_ROW_GROUP_MAX, ROW_GROUP_ROWS, TOKEN_BYTES_MAX
 from ranklog.model.frame import NO_ITERATION, NO_LEVEL, STREAM_RANK
@@ -52,8 +54,11 @@ def describe_groups(
         name: _bounds(values, present, starts)
         for name, values, present in _numeric(rows, order, metadata)
     }
-    blooms, places = _blooms(rows, position, extracted, metadata, len(starts))
-    runs, noise = _letter_runs(rows, position, extracted, len(starts))
+    doubt = np.zeros(len(starts), np.bool_)  # groups with a line whose tokens were not looked at
+    long_at = position[long_rows(rows)]
+    doubt[long_at[long_at >= 0] // ROW_GROUP_ROWS] = True
+    blooms, places = _blooms(rows, position, extracted, metadata, doubt)
+    runs, noise = _letter_runs(rows, position, extracted, doubt)
     streams = stream_places[rows.stream[order]]
     sizes = np.diff(np.append(starts, len(order)))
     groups = tuple(
@@ -117,7 +122,7 @@ def _bounds(values: npt.NDArray[np.generic], present: Flags | None, starts: I64)
 
 # --- blooms -------------------------------------------------------------------------------------
 def _blooms(
-    rows: Rows, position: I64, extracted: Extracted, metadata: MetadataColumns, groups: int
+    rows: Rows, position: I64, extracted: Extracted, metadata: MetadataColumns, doubt: Flags
 ) -> tuple[bytes, list[tuple[int, int]]]:
     """Filters of the groups one after the other, and each one's (offset, length)."""
     sets = [(_piece_rows(rows, extracted.token_piece), extracted.token_hash)]
@@ -126,10 +131,10 @@ def _blooms(
         for column in metadata.columns
         if column.type == "str" and (hashes := _value_hashes(column)) is not None
     ]
-    keys = _split([(position[at], hashes) for at, hashes in sets], groups)
+    keys = _split([(position[at], hashes) for at, hashes in sets], len(doubt))
     blooms, places, offset = [], [], 0
-    for part in keys:
-        bloom = build_bloom(part)
+    for group, part in enumerate(keys):
+        bloom = FULL_BLOOM if doubt[group] else build_bloom(part)
         blooms.append(bloom)
         places.append((offset, len(bloom)))
         offset += len(bloom)
@@ -175,11 +180,11 @@ def _value_hashes(column: MetadataValues) -> U64 | None:
 
 # --- letter runs --------------------------------------------------------------------------------
 def _letter_runs(
-    rows: Rows, position: I64, extracted: Extracted, groups: int
+    rows: Rows, position: I64, extracted: Extracted, doubt: Flags
 ) -> tuple[list[frozenset[str] | None], Flags]:
     """Per group the folded runs (None: too many or too long), and whether it has hex noise."""
     at = position[_piece_rows(rows, extracted.run_piece)]
-    chosen = np.flatnonzero(at >= 0)
+    chosen, groups = np.flatnonzero(at >= 0), len(doubt)
     group = at[chosen] // ROW_GROUP_ROWS
     order = chosen[np.argsort(group, kind="stable")]
     edges = np.searchsorted(np.sort(group), np.arange(groups + 1))
@@ -187,7 +192,7 @@ def _letter_runs(
     noise = np.zeros(groups, np.bool_)
     hex_at = position[_piece_rows(rows, extracted.hex_piece)]
     noise[hex_at[hex_at >= 0] // ROW_GROUP_ROWS] = True
-    return runs, noise
+    return [None if doubt[g] else found for g, found in enumerate(runs)], noise
 
 
 def _run_texts(rows: Rows, extracted: Extracted, runs: I64) -> frozenset[str] | None:

@@ -1,8 +1,8 @@
 """Templates of a segment: which of them get an id, and the id of each row.
 
 Shapes: n rows of the segment, in the order given; ids I32[n]. Id 0 stands for every text: lines
-with a NUL in the body, templates over TEMPLATE_BYTES_MAX, and the rarest once the dictionary is
-full. Other ids are alphabetical, so that equal dictionaries give equal segments.
+with a NUL or over LINE_ANALYSED_BYTES_MAX, templates over TEMPLATE_BYTES_MAX, and the rarest once
+the dictionary is full. Other ids are alphabetical, so that equal dictionaries give equal segments.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ranklog.layout.tokens import Extracted
 from ranklog.layout.tokens_pure import template_of
 from ranklog.limits import (
     ENVELOPES_PER_SEGMENT_MAX,
+    LINE_ANALYSED_BYTES_MAX,
     TEMPLATE_BYTES_MAX,
     TEMPLATES_BYTES_MAX,
     TEMPLATES_PER_SEGMENT_MAX,
@@ -43,7 +44,7 @@ def factorize(values: npt.NDArray[np.generic]) -> tuple[I64, npt.NDArray[np.gene
     )
 
 
-def number_templates(rows: Rows, hashes: U64, has_nul: npt.NDArray[np.bool_]) -> TemplateIds:
+def number_templates(rows: Rows, hashes: U64, opaque: npt.NDArray[np.bool_]) -> TemplateIds:
     """Ids of all rows; `hashes` of their bodies."""
     codes, distinct = factorize(hashes)
     count = len(distinct)
@@ -52,7 +53,7 @@ def number_templates(rows: Rows, hashes: U64, has_nul: npt.NDArray[np.bool_]) ->
     witness[codes[::-1]] = np.arange(len(codes))[::-1]
     counts = np.bincount(codes, minlength=count)
     order = np.lexsort((distinct, -counts))  # the most frequent first; ties by hash
-    order = order[~has_nul[witness[order]]]
+    order = order[~opaque[witness[order]]]
     texts: dict[int, str] = {}
     size = 0
     for code in order[:TEMPLATES_PER_SEGMENT_MAX].tolist():
@@ -91,23 +92,28 @@ def _template_at(rows: Rows, row: int) -> str | None:
     return template if len(template.encode()) <= TEMPLATE_BYTES_MAX else None
 
 
-def nul_rows(rows: Rows) -> npt.NDArray[np.bool_]:
-    """Rows with a NUL anywhere in the text: the placeholder could not be told from it."""
-    found = np.zeros(len(rows), np.bool_)
+def opaque_rows(rows: Rows) -> npt.NDArray[np.bool_]:
+    """Rows whose template says nothing: a NUL can't be told from the placeholder; or too long."""
+    found = long_rows(rows)
     if len(rows.text) and not rows.text.all():
         at = np.flatnonzero(rows.text == 0)
         found[np.searchsorted(rows.offsets, at, "right") - 1] = True
     return found
 
 
+def long_rows(rows: Rows) -> npt.NDArray[np.bool_]:
+    """Rows whose tokens were not looked at."""
+    return np.diff(rows.offsets) > LINE_ANALYSED_BYTES_MAX
+
+
 def envelope_templates(
-    rows: Rows, chosen: I64, extracted: Extracted, has_nul: npt.NDArray[np.bool_]
+    rows: Rows, chosen: I64, extracted: Extracted, opaque: npt.NDArray[np.bool_]
 ) -> tuple[str, ...] | None:
     """Distinct templates of the envelopes, sorted; None where they prove nothing (see IndexHead)."""
     if not rows.has_envelopes:
         return ("",)
     codes, distinct = factorize(extracted.hashes[::2][chosen])
-    if len(distinct) > ENVELOPES_PER_SEGMENT_MAX or has_nul[chosen].any():
+    if len(distinct) > ENVELOPES_PER_SEGMENT_MAX or opaque[chosen].any():
         return None
     witness = np.empty(len(distinct), np.int64)
     witness[codes[::-1]] = chosen[::-1]

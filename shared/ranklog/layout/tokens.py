@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ranklog.layout import tokens_pure
-from ranklog.limits import TOKEN_BYTES_MAX
+from ranklog.limits import LINE_ANALYSED_BYTES_MAX, TOKEN_BYTES_MAX
 
 BATCH_PIECES = 3_072
 BATCH_BYTES = 512 * 1024
@@ -61,14 +61,20 @@ class Extracted:
 
 
 def extract(text: Bytes, offsets: I64) -> Extracted:
-    """Templates, tokens and letter runs of n pieces: piece i is text[offsets[i]:offsets[i+1]]."""
+    """Templates, tokens and letter runs of n pieces: piece i is text[offsets[i]:offsets[i+1]].
+
+    A piece over LINE_ANALYSED_BYTES_MAX may be taken for an empty one; see `templates.opaque_rows`.
+    """
     parts = []
     at, last = 0, len(offsets) - 1
     while at < last:
         fits = int(np.searchsorted(offsets, offsets[at] + BATCH_BYTES, "right")) - 1
         to = max(min(at + BATCH_PIECES, last, fits), at + 1)
         start = offsets[at]
-        part = _extract_batch(text[start : offsets[to]], offsets[at : to + 1] - start)
+        if offsets[to] - start > max(BATCH_BYTES, LINE_ANALYSED_BYTES_MAX):
+            part = _extract_batch(text[:0], np.zeros(2, np.int64))  # one piece, as if it were empty
+        else:
+            part = _extract_batch(text[start : offsets[to]], offsets[at : to + 1] - start)
         parts.append(_moved(part, at, int(start)))
         at = to
     return _joined(parts)
