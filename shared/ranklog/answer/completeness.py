@@ -14,7 +14,7 @@ What is not proven is *behind*, not complete. Streams of kind `arrival` have no 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ranklog.limits import HOUR_NS
@@ -108,8 +108,20 @@ def judge(
     skipped: Sequence[dict[str, Any]] = (),
 ) -> Completeness:
     """Completeness of what was read; `skipped`: {"segment", "reason"} of what could not be."""
+    return with_skipped(judge_streams(entries, window), skipped)
+
+
+def with_skipped(judged: Completeness, skipped: Sequence[dict[str, Any]]) -> Completeness:
+    """The same, and what one query could not read. `judged` stays as it is."""
+    result = replace(judged, skipped_tasks=list(skipped))
+    result.state = _worst(result)
+    return result
+
+
+def judge_streams(entries: Iterable[StreamEntry], window: Window) -> Completeness:
+    """What the stream tables alone say."""
     states = stream_states(entries)
-    result = Completeness(streams=len(states), skipped_tasks=list(skipped))
+    result = Completeness(streams=len(states))
     result.certified = _weakest(state.stream.certified for state in states.values())
     marks: list[int] = []
     for state in sorted(states.values(), key=_place):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ranklog import limits
-from ranklog.answer.completeness import judge
 from ranklog.answer.render import line_json, render_time
 from ranklog.client.answer import Listing
 from ranklog.client.reader import Reader
@@ -103,5 +102,5 @@ def _peers(run: Search, chosen: Sequence[int]) -> list[Line]:
 
 def _completeness(runs: Sequence[Search]) -> Completeness:
     """The worse of both runs'."""
-    found = [judge(run.scope.entries(), run.scope.window(), run.skipped()) for run in runs]
+    found = [run.completeness() for run in runs]
     return max(found, key=lambda item: _STATES.index(item.state))

@@ -16,7 +16,6 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ranklog.answer.completeness import judge
 from ranklog.answer.render import line_json
 from ranklog.answer.runs import sum_streams
 from ranklog.client.answer import Listing
@@ -52,7 +51,7 @@ def export_lines(reader: Reader, query: q.Query, out: Path, format: str) -> List
             files = _write(run, engine, Path(folder), out, format) if rows else []
     if format == "text" and isinstance(query.expr, q.Everything):
         files += _write_empty_streams(run, out)
-    completeness = judge(run.scope.entries(), run.scope.window(), run.skipped())
+    completeness = run.completeness()
     return Listing(files, completeness, run.report)
 
 

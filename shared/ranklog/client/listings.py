@@ -102,7 +102,7 @@ def list_callsites(reader: Reader, query: q.Query, *, uneven: bool = False) -> L
             for _, outcome in wave:
                 _add_sites(run, outcome, sites)
     rows = [site.to_json(render_time) for site in sites.sites(hide_alike=uneven)]
-    completeness = judge(run.scope.entries(), run.scope.window(), run.skipped())
+    completeness = run.completeness()
     return Listing(rows, completeness, run.report)
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ranklog import limits
 from ranklog.client.catalog import Catalog
@@ -18,6 +21,28 @@ from ranklog.scan.scatter import InProcess, Invoker, scatter
 from ranklog.store.protocol import Store
 
 
+class Facts:
+    """What was worked out of immutable indexes, for the scopes asked last: the next query of the
+    same scope need not. Safe to use from many threads; values are not to be changed."""
+
+    def __init__(self, most: int = 8) -> None:
+        self._most = most
+        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, place: Hashable) -> Any:
+        with self._lock:
+            if place in self._kept:
+                self._kept.move_to_end(place)
+            return self._kept.get(place)
+
+    def put(self, place: Hashable, value: Any) -> None:
+        with self._lock:
+            self._kept[place] = value
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+
+
 @dataclass(slots=True)
 class Reader:
     """One tenant of one store. `concurrency`: tasks in flight; `deadline_s`: one task's time."""
@@ -28,6 +53,7 @@ class Reader:
     regexes: Regexes
     indexes: IndexCache
     catalog: Catalog = field(init=False)
+    facts: Facts = field(default_factory=Facts)
     concurrency: int = 2
     deadline_s: float = limits.TASK_SECONDS_MAX
     now_ns: Callable[[], int] = time.time_ns

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from ranklog.answer.completeness import Window
+from ranklog.answer.completeness import Window, judge_streams, with_skipped
 from ranklog.client.catalog import Launch, Listing
 from ranklog.client.cursor import Cursor
 from ranklog.client.reader import Reader
 from ranklog.layout.index import SegmentIndex
 from ranklog.model import query as q
-from ranklog.model.answer import Report
+from ranklog.model.answer import Completeness, Report
 from ranklog.model.index import StreamEntry
 from ranklog.plan.overlap import skipped_ranges
 
@@ -29,6 +29,7 @@ class Scope:
     failed: list[dict[str, str]] = field(default_factory=list)
     skips: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
     index_bytes: int = 0
+    judged: Completeness = field(default_factory=Completeness)
 
     @property
     def run_ids(self) -> list[str]:
@@ -60,6 +61,11 @@ class Scope:
     def window(self) -> Window:
         """What was read, for completeness."""
         return Window(self.listing.hours, self.listing.to_ns)
+
+    def completeness(self, failed: Sequence[dict[str, str]]) -> Completeness:
+        """Of what was read, where `failed` could not be scanned."""
+        parts = {item["segment"]: item for item in [*self.failed, *failed]}
+        return with_skipped(self.judged, list(parts.values()))
 
 
 def open_scope(reader: Reader, query: q.Query, cursor: Cursor | None, report: Report) -> Scope:
@@ -109,13 +115,24 @@ def _load(reader: Reader, launches: list[Launch] | None, listing: Listing) -> Sc
     loaded = reader.indexes.load(listing.keys)
     scope = Scope(launches, listing, failed=loaded.failed, index_bytes=loaded.bytes_read)
     scope.indexes = dict(enumerate(loaded.indexes))
+    window = scope.window()
+    names = None if launches is None else tuple(scope.run_ids)
+    place = (tuple(index.key for index in loaded.indexes), names, window)
+    known = reader.facts.get(place)
+    if known is None:
+        known = (_skips(scope), judge_streams(scope.entries(), window))
+        reader.facts.put(place, known)
+    scope.skips, scope.judged = known
+    return scope
+
+
+def _skips(scope: Scope) -> dict[int, list[tuple[int, int, int]]]:
     tables = {
         number: index.head.streams
         for number, index in scope.indexes.items()
         if index.head.segment is not None
     }
-    scope.skips = skipped_ranges(tables)
-    return scope
+    return skipped_ranges(tables)
 
 
 def _fill_report(scope: Scope, report: Report) -> None:

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ranklog import limits
-from ranklog.answer.completeness import judge
 from ranklog.client.answer import Answer, CountAnswer
 from ranklog.client.cursor import Cursor, parse_cursor, query_hash
 from ranklog.client.joins import resolve_joins
@@ -31,7 +30,7 @@ from ranklog.errors import BadQuery
 from ranklog.merge.groups import GroupMerge, fill_buckets, sort_key
 from ranklog.merge.lines import LineMerge
 from ranklog.model import query as q
-from ranklog.model.answer import Line, Report
+from ranklog.model.answer import Completeness, Line, Report
 from ranklog.plan.build import Plan, PlanOptions, build_plan
 from ranklog.plan.pack import pack
 from ranklog.plan.render import render_expr
@@ -110,7 +109,11 @@ class Search:
 
     def skipped(self) -> list[dict[str, str]]:
         """Every index and segment that could not be read, once."""
-        return list({item["segment"]: item for item in [*self.scope.failed, *self.failed]}.values())
+        return self.completeness().skipped_tasks
+
+    def completeness(self) -> Completeness:
+        """Of what was asked and read so far."""
+        return self.scope.completeness(self.failed)
 
 
 def _failure(failure: SegmentFailure) -> dict[str, str]:
@@ -151,7 +154,9 @@ def search(reader: Reader, query: q.Query, *, groups: bool = True) -> Answer:
     after = cursor.after if cursor else None
     plan = run.plan(expr, Lines(limit=limit, newest=newest), after)
     if query.explain:
-        return Answer(report=run.report, explain=_explain(query, plan), completeness=_judge(run))
+        return Answer(
+            report=run.report, explain=_explain(query, plan), completeness=run.completeness()
+        )
     merge = _scan_waves(run, plan, limit, newest)
     with timed(run.report, "merge"):
         lines = merge.lines()
@@ -159,7 +164,7 @@ def search(reader: Reader, query: q.Query, *, groups: bool = True) -> Answer:
         lines = lines[: query.limit]
     following = _cursor(run, lines[-1], newest) if truncated and lines else None
     shown = with_neighbours(run, lines, groups=groups, newest=query.order == "newest")
-    return Answer(shown, _judge(run), run.report, following, truncated)
+    return Answer(shown, run.completeness(), run.report, following, truncated)
 
 
 def scan_lines(run: Search, expr: q.Expr, *, limit: int | None, newest: bool) -> LineMerge:
@@ -209,10 +214,6 @@ def _explain(query: q.Query, plan: Plan) -> dict[str, Any]:
     return {"query": render_expr(query.expr), "segments": plan.explained}
 
 
-def _judge(run: Search) -> Any:
-    return judge(run.scope.entries(), run.scope.window(), run.skipped())
-
-
 def count(reader: Reader, query: q.Query) -> CountAnswer:
     """Matching lines, by fields and buckets where the query names them."""
     run = begin(reader, query)
@@ -220,14 +221,26 @@ def count(reader: Reader, query: q.Query) -> CountAnswer:
     merge = GroupMerge(run.scope.indexes, query.by, query.every_ns, query.every_iterations)
     plan = run.plan(expr, merge.shape)
     if query.explain:
-        return CountAnswer((), [], _judge(run), run.report, _explain(query, plan))
+        return CountAnswer((), [], run.completeness(), run.report, _explain(query, plan))
+    _count_from_indexes(run, plan, merge)
     for wave in run.outcomes(plan):
         with timed(run.report, "merge"):
             for _, outcome in wave:
                 merge.add(outcome)
     with timed(run.report, "merge"):
         rows = _count_rows(merge, query)
-    return CountAnswer(merge.fields, rows, _judge(run), run.report)
+    return CountAnswer(merge.fields, rows, run.completeness(), run.report)
+
+
+def _count_from_indexes(run: Search, plan: Plan, merge: GroupMerge) -> None:
+    """Where pruning says that every row left matches, their number needs no scan."""
+    if plan.shape != Groups(()):
+        return
+    certain = [scan for scan in plan.scans if scan.certain and not scan.skip]
+    plan.scans = [scan for scan in plan.scans if not scan.certain or scan.skip]
+    for scan in certain:
+        rows = run.scope.indexes[scan.number].head.rows
+        merge.add_total(rows if scan.rows is None else sum(b - a for a, b in scan.rows))
 
 
 def _count_rows(merge: GroupMerge, query: q.Query) -> list[tuple[tuple[Any, ...], int]]:

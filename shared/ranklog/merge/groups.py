@@ -111,6 +111,11 @@ class GroupMerge:
             total.first_ns = first if total.first_ns is None else min(first, total.first_ns)
             total.last_ns = last if total.last_ns is None else max(last, total.last_ns)
 
+    def add_total(self, lines: int) -> None:
+        """Take lines that an index counted, where there are no fields."""
+        if lines:
+            self.groups.setdefault((), GroupTotals()).count += lines
+
     def _named(self, field: str, columns: dict[str, list[Any]]) -> list[Any]:
         """The field's value per row of the outcome."""
         if field in _LINE_FIELDS:

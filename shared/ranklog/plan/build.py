@@ -105,7 +105,8 @@ def _keep(
         return None
     pruned = pruner.prune(index)
     kept.row_groups, kept.tids = pruned.row_groups, pruned.tids
-    kept.rows, kept.certain = pruned.rows, pruned.certain
+    kept.rows = None if pruned.tids is None else pruned.rows
+    kept.certain = pruned.certain
     _explain(plan, options, index, len(kept.row_groups), pruned.witnesses())
     return kept if len(kept.row_groups) and kept.tids != () else None
 

@@ -11,7 +11,7 @@ from ranklog.plan.tasks import SegmentScan
 
 # A quarter of the payload: near sets and the query travel beside the segments.
 _TASK_JSON_BYTES_MAX = limits.PAYLOAD_BYTES_MAX // 4
-_SMALL_TASK_BYTES = 4 * limits.MIB
+_SMALL_TASK_BYTES = 1 * limits.MIB
 
 
 def pack(

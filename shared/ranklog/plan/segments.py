@@ -34,7 +34,7 @@ _FIELD_COLUMNS = {
 @dataclass(slots=True)
 class Kept:
     """What is left of a segment: row groups by position, templates (None: all of them), and the same
-    as exact row ranges (None: all). `certain`: every row in `rows` matches."""
+    as exact row ranges where templates were left out. `certain`: every row that is left matches."""
 
     row_groups: Sequence[int]
     tids: Sequence[int] | None = None
@@ -54,7 +54,7 @@ def plan_scan(
     groups = [head.row_groups[i] for i in kept.row_groups]
     # few exact ranges say all; many would cost more than the templates they stand for
     exact = kept.rows is not None and len(kept.rows) <= _ROW_RANGES_MAX
-    certain = exact and kept.certain
+    certain = kept.certain and (exact or kept.tids is None)
     needed = needed_columns(q.Everything() if certain else expr, shape, index)
     small, text = _byte_ranges(groups, needed, eager=_text_early(expr, shape))
     return SegmentScan(
@@ -67,6 +67,7 @@ def plan_scan(
         max_ts=head.max_ts,
         columns=_optional_columns(index, needed),
         overflow=head.overflow,
+        ranked=any(entry.ranks for entry in head.streams),
         rows=_rows(kept, groups, head.rows, exact=exact),
         tids=None if exact or kept.tids is None else tuple(kept.tids),
         certain=certain,

@@ -80,7 +80,8 @@ EXPR_CODEC = NodeCodec(
 class SegmentScan:
     """One segment and how to read it. All ranges are half-open.
 
-    `number` is the planner's name for the segment. `rows`: row ranges that might match (None: all); `certain`: every row in them does.
+    `number` is the planner's name for the segment. `ranked`: some rows have a rank of their own.
+    `rows`: row ranges that might match (None: all); `certain`: every row in them does.
     `tids`: templates that might match (None: all). `slots`: sets of stream positions or template
     ids, as ranges, for InStreams, InTemplates and RankIs. `columns`: metadata columns of the segment
     and optional columns (overflow, raw) that the task needs. `overflow`: metadata names in overflow. `skip`: (stream, first
@@ -101,6 +102,7 @@ class SegmentScan:
     max_ts: int
     columns: tuple[str, ...] = ()
     overflow: tuple[str, ...] = ()
+    ranked: bool = True
     rows: Pairs | None = None
     certain: bool = False
     tids: tuple[int, ...] | None = None

@@ -104,6 +104,8 @@ class Compiler:
 
     def _rank(self, expr: RankIs) -> str:
         own = in_ranges(schema.STREAM, self.segment.slots[expr.slot])
+        if not self.segment.ranked:
+            return own  # plain, so that DuckDB pushes it into the reader
         override = f"nullif({schema.RANK}, {schema.NO_RANK})"
         other = numbers_sql(override, expr.field.op, number_values(expr.field))
         return f"CASE WHEN {schema.RANK} IS NULL THEN {own} ELSE {other} END"
