@@ -111,25 +111,30 @@ def _streams_to_map(entries: Sequence[StreamEntry]) -> dict[str, Any]:
 
 
 def _streams_from_map(data: dict[str, Any]) -> tuple[StreamEntry, ...]:
-    count, ids = data["n"], data["ids"]
-    fields = [unpack_column(data["stream"][name], count) for name in _STREAM_FIELDS]
+    count, ids = data["n"], data["ids"].hex()
+    # map over columns: a planner reads hundreds of indexes of hundreds of streams
+    streams = map(Stream, *(unpack_column(data["stream"][name], count) for name in _STREAM_FIELDS))
     entry = {name: unpack_column(data["entry"][name], count) for name in _ENTRY_FIELDS}
-    ranges, ranks = (unpack_column(data[name], count) for name in ("ranges", "ranks"))
+    ranges, ranks = (map(_pairs, unpack_column(data[name], count)) for name in ("ranges", "ranks"))
     fences = {i: tuple(Fence(h, _pairs(r)) for h, r in items) for i, items in data["fences"]}
     drops = {i: tuple(Drop(n, reason) for n, reason in items) for i, items in data["drops"]}
     ends = {i: StreamEnd(end, code) for i, end, code in data["ends"]}
     return tuple(
-        StreamEntry(
-            stream=Stream(*(column[i] for column in fields)),
-            stream_id=ids[16 * i : 16 * i + 16].hex(),
-            ranges=_pairs(ranges[i]),
-            ranks=_pairs(ranks[i]),
-            fences=fences.get(i, ()),
-            drops=drops.get(i, ()),
-            end=ends.get(i),
-            **{name: column[i] for name, column in entry.items()},
+        map(
+            StreamEntry,
+            streams,
+            [ids[at : at + 32] for at in range(0, 32 * count, 32)],
+            entry["lines"],
+            entry["text_bytes"],
+            entry["min_ts"],
+            entry["max_ts"],
+            ranges,
+            entry["max_iteration"],
+            ranks,
+            [fences.get(i, ()) for i in range(count)],
+            [drops.get(i, ()) for i in range(count)],
+            [ends.get(i) for i in range(count)],
         )
-        for i in range(count)
     )
 
 
@@ -138,6 +143,10 @@ def _flat(pairs: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def _pairs(flat: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    if not flat:
+        return ()
+    if len(flat) == 2:  # what it nearly always is
+        return ((flat[0], flat[1]),)
     return tuple(zip(flat[::2], flat[1::2], strict=True))
 
 
