@@ -180,3 +180,18 @@ def test_a_time_far_in_the_future_is_kept_aside(imports: Imports, tmp_path: Path
     assert second.flags & TS_CLAIMED
     (column,) = imports.frames[0].metadata
     assert (column.key, column.type, len(column.rows)) == ("ts_claimed", "int", 4)
+
+
+def test_two_clocks_in_one_file_are_said_and_not_shifted(imports: Imports, tmp_path: Path) -> None:
+    epoch_ms = 1_714_536_660_000  # 2024-05-01T04:11:00Z
+    text = "".join(
+        f"2024-04-30 23:11:0{i},500 INFO local time, five hours behind\n"
+        f':::MLLOG {{"namespace": "", "time_ms": {epoch_ms + 1000 * i}}}\n'
+        for i in range(5)
+    )
+    got = rows(imports, tmp_path, text)
+    assert [iso(r.ts_ns)[8:16] for r in got[:2]] == ["30T23:11", "01T04:11"]
+    notes = imports.run(tmp_path, run="again").files[0].notes
+    assert notes == [
+        "times without a zone are -5 h from those with one in this file: give their zone with --tz"
+    ]

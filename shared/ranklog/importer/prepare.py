@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from datetime import tzinfo
+from datetime import timezone, tzinfo
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from ranklog.errors import BadInput
 from ranklog.importer.analysis import Profile
 from ranklog.importer.classify import Classifier, Heads, without_colours
+from ranklog.importer.clocks import local_offset_of
 from ranklog.importer.envelopes import Layer, Peeled, find_layers, peel
 from ranklog.importer.evidence import (
     Evidence,
@@ -106,6 +107,7 @@ def _probe(source: Source, options: Options) -> Plan:
     bodies = without_colours(slices(lines.text, peeled.body_at, stops))
     heads = Classifier().read(bodies)
     plan.evidence = gather_evidence(lines.text, bodies, peeled, heads)
+    _note_clocks(plan, heads, options)
     dated = _dated(heads)
     plan.needs_date = len(dated.times) < len(heads.times)
     plan.dated_ns = _first_time(bodies, peeled, dated, options, Anchor(None, 0))
@@ -130,6 +132,15 @@ def _beginning(source: Source, size: int) -> bytes:
     text = b"".join(blocks)
     cut = text.rfind(b"\n", 0, size) + 1
     return text[:cut] if len(text) > size and cut else text
+
+
+def _note_clocks(plan: Plan, heads: Heads, options: Options) -> None:
+    minutes = local_offset_of(heads)
+    if minutes and options.zone == timezone.utc:
+        plan.notes.append(
+            f"times without a zone are {minutes / 60:+g} h from those with one in this file: "
+            "give their zone with --tz"
+        )
 
 
 def _dated(heads: Heads) -> Heads:
