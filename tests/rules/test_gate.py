@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from ranklog.layout.tokens_pure import template_of
 from ranklog.limits import TEMPLATE_BYTES_MAX
-from ranklog.rules.gate import Templates, selective, template_pattern
+from ranklog.rules.gate import PLACEHOLDER, Templates, selective, template_pattern
+from ranklog.rules.ruleset import RuleSet
 
 PARTS = st.sampled_from(["a", "B", "7", "_", " ", ":", "(", ".", "é", "\\", "|", "loss", "12"])
 TEXT = st.lists(PARTS, max_size=8).map("".join)
@@ -41,3 +42,18 @@ def test_catch_all_and_cut_templates_are_doubt() -> None:
 
 def test_no_templates_are_no_error() -> None:
     assert Templates([]).may_match(["a: "], None).tolist() == []
+
+
+def test_no_preset_is_open_to_a_template_of_placeholders_only() -> None:
+    z = PLACEHOLDER
+    soup = (
+        f"{z}-{z}-{z} {z}:{z}:{z},{z} [{z} {z}] {z}/{z}.{z}:{z}: {z} | {z} ({z}) {z}={z}, {z}: {z}"
+        f" = {z}; {z}% <{z}> ({z}: {z}) {{{z}}}"
+    )
+    templates = Templates(["", soup])
+    open_to_all = [
+        rule.name
+        for rule in RuleSet.load().rules
+        if templates.may_match(rule.literals, rule.gate)[1]
+    ]
+    assert open_to_all == []

@@ -7,9 +7,11 @@ from ranklog.rules.rule import Pairs, Rule
 
 _TITAN = (
     rf"loss: *{num('loss')}(?: +grad_norm: *{num('grad_norm')})?"
-    r" +memory: *(?P<memory_gib>[\d.]+)GiB\((?P<memory_pct>[\d.]+)%\)"
+    r" +memory: *(?P<memory_gib>[\d.]+)GiB\((?P<memory_pct>\d+(?:\.\d+)?)%\)"
     r" +tps: *(?P<tps>[\d,]+)(?: +tflops: *(?P<tflops>[\d,.]+))?(?: +mfu: *(?P<mfu>[\d.]+%|N/A))?"
 )
+# Colour codes run into the words, so that only `36GiB(45.35%)` is left to tell the line by.
+_TITAN_GATE = r"\x00\(\x00(?:\.\x00)?%\)"
 _TITAN_TYPES = floats("grad_norm", "memory_gib", "memory_pct", "tflops") | {"mfu": "percent"}
 # The last piece of a bar that was drawn over and over, with carriage returns or nothing between.
 _BAR = (
@@ -61,6 +63,7 @@ RULES = (
         ("validate step: ", "loss: ", "memory: "),
         rf"validate step: *(?P<iteration>\d+) +{_TITAN.replace('<loss>', '<val_loss>')}",
         ints("iteration", "tps") | floats("val_loss") | _TITAN_TYPES,
+        gate=_TITAN_GATE,
         ansi=True,
     ),
     Rule(
@@ -68,6 +71,7 @@ RULES = (
         ("step: ", "loss: ", "memory: ", "tps: "),
         rf"(?:^|- *)step: *(?P<iteration>\d+) +{_TITAN}",
         ints("iteration", "tps") | floats("loss") | _TITAN_TYPES,
+        gate=_TITAN_GATE,
         ansi=True,
     ),
     Rule(
