@@ -273,6 +273,11 @@ def test_json_round_trips(expr: Expr) -> None:
     assert expr_from_json(json.loads(json.dumps(expr_to_json(expr), allow_nan=False))) == expr
 
 
+def test_nan_survives_json_and_compares_equal() -> None:
+    expr = parse_query("loss:NaN,Inf,-Inf", now_ns=0).expr
+    assert expr_from_json(json.loads(json.dumps(expr_to_json(expr), allow_nan=False))) == expr
+
+
 @settings(deadline=None)
 @given(st.text(st.sampled_from('ab:"/\\-()*,.<>=!~@ 1ORNDT') | st.characters(), max_size=40))
 def test_any_text_parses_or_is_a_bad_query(text: str) -> None:

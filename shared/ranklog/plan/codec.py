@@ -40,7 +40,8 @@ class NodeCodec:
             raise Corrupt(f"a query node has one name, not {sorted(value)}")
         ((name, arguments),) = value.items()
         if name == "float":
-            return float(arguments)
+            # the one NaN of math, so that trees with it compare equal (by identity)
+            return math.nan if arguments == "nan" else float(arguments)
         cls = self._classes.get(name)
         if cls is None:
             raise NewerVersion(f"query node {name!r} is of a newer ranklog")
