@@ -1,8 +1,9 @@
 """Values that stand out of what came just before them in their own series. Robust, one pass.
 
 A value is compared with the median and the median absolute deviation (MAD) of up to
-SPIKE_WINDOW_VALUES finite values before it. The MAD counts as at least one millionth of the median's
-size, so that a flat series is no division by zero and a last digit no spike.
+SPIKE_WINDOW_VALUES finite values before it. Where more than half of them are equal the MAD is 0 and
+the mean absolute deviation stands in for it; both count as at least one millionth of the median's
+size, so that a last digit is no spike.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 
 from ranklog.limits import SPIKE_WINDOW_VALUES, SPIKE_WINDOW_VALUES_MIN
 
-_MAD_FLOOR = 1e-6
+_SPREAD_FLOOR = 1e-6
 
 
 def spikes(values: Sequence[float], factor: float, *, ratio: bool = False) -> list[int]:
@@ -40,8 +41,9 @@ def _stands_out(value: float, ordered: Sequence[float], factor: float, ratio: bo
     middle = _median(ordered)
     if ratio:
         return abs(value) > factor * abs(middle) and value != middle
-    spread = _median(sorted(abs(item - middle) for item in ordered))
-    return abs(value - middle) > factor * max(spread, _MAD_FLOOR * abs(middle))
+    deviations = sorted(abs(item - middle) for item in ordered)
+    spread = _median(deviations) or sum(deviations) / len(deviations)
+    return abs(value - middle) > factor * max(spread, _SPREAD_FLOOR * abs(middle))
 
 
 def _median(ordered: Sequence[float]) -> float:
