@@ -411,6 +411,17 @@ def test_every_level_of_the_table_is_a_level() -> None:
             assert parse_level(groups["level"]) is not None, groups
 
 
+@pytest.mark.parametrize(
+    ("word", "level"),
+    [("emerg", 50), ("alert", 50), ("crit", 50), ("err", 40), ("warn", 30), ("notice", 20)],
+)
+def test_levels_of_the_kernel_are_levels(word: str, level: int) -> None:
+    body = f"kern  :{word:6}: 2025-01-21T04:41:44,283302+00:00 NVRM: Xid"
+    head = classify(body)
+    assert head is not None
+    assert parse_level(extract(head, pa.array([body]))["level"][0].as_py()) == level
+
+
 @given(st.sampled_from([c[0] for c in CASES]), st.integers(0, 60), st.text(max_size=4))
 def test_a_damaged_head_is_read_the_same_by_python_and_re2(body: str, at: int, insert: str) -> None:
     damaged = (body[:at] + insert + body[at:]).replace("\n", " ")

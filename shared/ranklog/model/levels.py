@@ -21,6 +21,7 @@ LEVEL_NAMES = MappingProxyType(
 LEVEL_NUMBERS = MappingProxyType(
     {name: number for number, name in LEVEL_NAMES.items()}
     | {"WARN": WARNING, "FATAL": CRITICAL}
+    | {"ERR": ERROR, "CRIT": CRITICAL, "ALERT": CRITICAL, "EMERG": CRITICAL, "NOTICE": INFO}
     | {"T": TRACE, "D": DEBUG, "I": INFO, "W": WARNING, "E": ERROR, "F": CRITICAL, "C": CRITICAL}
 )
 
