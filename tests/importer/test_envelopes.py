@@ -33,6 +33,13 @@ PEELED: dict[str, list[tuple[str, str]]] = {
     "not srun: the program's own ranks": [("0: TRAIN [0][1/2]", "0: TRAIN [0][1/2]")] * 5
     + [("x", "x")] * 5,
     "not srun: one id, nobody asked": [("0: TRAIN", "0: TRAIN")] * 9,
+    "srun -l of one task": [("+ srun -l x", "+ srun -l x"), ("0: a", "a"), ("0: b", "b")],
+    "srun after steps of one task": [
+        ("+ srun --ntasks=1 clear", "+ srun --ntasks=1 clear"),
+        ("+ srun -l --ntasks-per-node=8 x", "+ srun -l --ntasks-per-node=8 x"),
+        ("0: a", "a"),
+        ("7: b", "b"),
+    ],
     "not srun: the time of day": [("10:20:47 a", "10:20:47 a"), ("11:20:48 b", "11:20:48 b")],
     "not srun: line numbers": [(f"{i}: x", f"{i}: x") for i in range(30)],
     "nemo-run": [("retraining/0 [default0]:[NeMo W x", "[NeMo W x")],

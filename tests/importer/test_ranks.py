@@ -28,15 +28,34 @@ CASES: dict[str, tuple[str, list[int | None]]] = {
     "local ranks without evidence": ("[default0]:a\n[default1]:b\n", [None, None]),
     "local ranks of one node": ("[default0]:world_size=2\n[default1]:b\n", [0, 1]),
     "local ranks of a larger world": ("[default0]:world_size=4\n[default1]:b\n", [None, None]),
-    "local ranks with tags": ("[default0]:[rank2]: a\n[default1]:b\n", [2, 3]),
-    "local ranks with words": (f"[default1]:{INIT.format(5, 8, 1)}\n[default0]:b\n", [5, 4]),
+    "tasks and only the first speaks": (
+        "+ srun -l torchrun\n0: [Rank 0] a\n1: b\n",
+        [None, 0, None],
+    ),
+    "tasks and only the first speaks, of as many ranks": (
+        "0: [Rank 0] world_size=2\n1: b\n",
+        [0, 1],
+    ),
+    "one task per node": ("+ srun -l --ntasks-per-node=1 x\n0: a\n1: b\n", [None] * 3),
+    "local ranks with tags": (
+        "[default0]:[rank2]: a\n[default1]:[rank3]: b\n[default2]:c\n",
+        [2, 3, 4],
+    ),
+    "local ranks with words": (
+        f"[default1]:{INIT.format(5, 8, 1)}\n[default0]:{INIT.format(4, 8, 0)}\n[default1]:b\n",
+        [5, 4, 5],
+    ),
+    "local ranks of many nodes of which one speaks": (
+        "[default0]:[Rank 0] world_size=384\n[default7]: iteration 3/ 7 |\n[default0]:c\n",
+        [0, None, None],
+    ),
     "local ranks of two nodes in one file": (
         f"[default0]:{INIT.format(0, 4, 0)}\n[default0]:{INIT.format(2, 4, 0)}\n[default0]:c\n",
         [0, 2, None],
     ),
     "local ranks with a failure summary": (
-        "[default0]:a\n  rank      : 6 (local_rank: 2)\n",
-        [4, None],
+        "[default0]:a\n  rank      : 6 (local_rank: 2)\n  rank      : 4 (local_rank: 0)\n",
+        [4, None, None],
     ),
     "lightning": ("Initializing distributed: GLOBAL_RANK: 103, MEMBER: 104/1024\n", [103]),
     "an environment": ("RANK=7, LOCAL_RANK=1, WORLD_SIZE=16\nx\n", [7, None]),

@@ -160,8 +160,9 @@ def _peel_layer(
 # --- which layers a file has -------------------------------------------------------------------
 # What launchers and shells write beside the tasks' output, without a label.
 _LAUNCHER = r"^(?:\++ |srun: |slurmstepd|sbatch: |scancel: |salloc: |\r?$)"
-_SRUN_LABELS = re.compile(rb"\bsrun\b[^\n]* (?:-[a-zA-Z]*l|--label)\b")
-_TASKS = re.compile(rb"(?:--ntasks[= ]|SLURM_NTASKS[= ]|SLURM_NPROCS[= ])(\d+)")
+_SRUN_LABELS = re.compile(rb"\bsrun\b[^\n]* (?:-l|--label)\b[^\n]*")
+_TASKS = re.compile(rb" (?:--ntasks[= ]|-n ?)(\d+)\b")
+_TASKS_SAID = re.compile(rb"\bSLURM_N(?:TASKS|PROCS)[= ](\d+)\b")
 # Where the launch itself asks for labels, less of the file has to have them.
 _SHARE_ASKED_FOR = 0.3
 # A host or service that speaks is met many times; words before a colon are not.
@@ -208,14 +209,16 @@ def _judge(layer: Layer, text: bytes, starts: I64, at: I64, ends: I64) -> Layer 
 
 def _judge_srun(layer: Layer, share: float, values: Any, rest: Any, text: bytes) -> Layer | None:
     """Labels stand on nearly all lines, are below the number of tasks, and are no line numbers."""
-    needed = _SHARE_ASKED_FOR if _SRUN_LABELS.search(text) else layer.share
+    launches = _SRUN_LABELS.findall(text)
     ids = to_integers(values["task"], NONE)
     distinct = np.unique(ids)
-    tasks = max((int(number) for number in _TASKS.findall(text)), default=0)
-    if share <= needed or (len(distinct) == 1 and needed == layer.share):
+    is_alone = len(distinct) == 1
+    if share <= (_SHARE_ASKED_FOR if launches and not is_alone else layer.share):
         return None
     is_numbering = len(ids) > 20 and len(distinct) > 0.5 * len(ids)
-    if is_numbering or (tasks and (ids >= tasks).mean() > 0.01):
+    said = _TASKS.findall(b"\n".join(launches)) + _TASKS_SAID.findall(text)
+    tasks = max(map(int, said), default=0)
+    if is_numbering or (is_alone and not launches) or (tasks and (ids >= tasks).mean() > 0.01):
         return None
     return replace(layer, limit=tasks or None)
 

@@ -30,6 +30,7 @@ _COMMUNICATOR = re.compile(rb"\bn[rR]anks:? (\d{1,7})\b")
 _PER_NODE_LAUNCH = re.compile(
     rb"torchrun\b|torch\.distributed\.(?:run|launch)\b|--nproc[-_]per[-_]node|torchelastic"
 )
+_ONE_PER_NODE = re.compile(rb"\bsrun\b[^\n]* (?:-l|--label)\b[^\n]*--ntasks-per-node[= ]1\b")
 _SUMMARY = re.compile(rb"\brank +: (\d{1,7}) \(local_rank: (\d{1,7})\)")
 _NCCL_RANK = (
     r"^(?:\[[^\]]*\] )?(?P<process>[\w.-]+:\d+):.* rank (?P<rank>\d+) n[rR]anks (?P<world>\d+) "
@@ -50,6 +51,7 @@ class Evidence:
     stated_world: int | None = None
     world: int | None = None  # the same, or at least the largest communicator
     per_node_launch: bool = False
+    one_task_per_node: bool = False
     processes: dict[bytes, int] = field(default_factory=dict)
 
     @property
@@ -87,6 +89,7 @@ def gather_evidence(text: bytes, bodies: Any, peeled: Peeled, heads: Heads) -> E
         evidence.stated_world if largest is None else max(largest, evidence.stated_world or 0)
     )
     evidence.per_node_launch = _PER_NODE_LAUNCH.search(text) is not None
+    evidence.one_task_per_node = _ONE_PER_NODE.search(text) is not None
     evidence.processes = _nccl_processes(bodies, heads)
     return evidence
 
@@ -140,7 +143,8 @@ def decide_rule(evidence: Evidence, note: list[str]) -> RankRule:
 
 
 def _task_rule(evidence: Evidence, note: list[str]) -> dict[str, Any]:
-    said = {key: count for key, count in evidence.said.items() if key[0] != NONE}
+    # Task 0 speaking for rank 0 is so wherever there are several ranks per task, too.
+    said = {key: n for key, n in evidence.said.items() if key[0] > 0 or (key[0] == 0 and key[2])}
     tasks = max(evidence.tasks) + 1
     total = sum(said.values())
     if total:
@@ -153,6 +157,8 @@ def _task_rule(evidence: Evidence, note: list[str]) -> dict[str, Any]:
         # Not every task of a large job speaks early; a node's id is far below the world size.
         is_rank = evidence.world // 2 < tasks <= evidence.world
         why = f"{tasks} tasks, world size {evidence.world}"
+    elif evidence.one_task_per_node:
+        is_rank, why = False, "one task per node"
     else:
         is_rank, why = len(evidence.tasks) > 1, "nothing says otherwise"
     note.append(f"srun task ids are {'' if is_rank else 'not '}ranks: {why}")
@@ -163,45 +169,42 @@ def _task_rule(evidence: Evidence, note: list[str]) -> dict[str, Any]:
 
 
 def _ranks_per_task(said: dict[tuple[int, int, int], int], evidence: Evidence) -> int | None:
-    """rank = task * n + local, where every statement fits it."""
+    """rank = task * n + local, where every statement fits it and other tasks than 0 make some."""
     if not evidence.locals:
         return None
     size = max(evidence.locals) + 1
     pairs = [(task, local, rank) for task, local, rank in said if local != NONE]
-    fits = pairs and all(task * size + local == rank for task, local, rank in pairs)
-    return size if fits else None
+    fits = all(task * size + local == rank for task, local, rank in pairs)
+    return size if fits and any(task > 0 for task, _, _ in pairs) else None
 
 
 def _local_rule(evidence: Evidence, note: list[str]) -> dict[str, Any]:
-    """Local ranks of one node are ranks less a constant."""
+    """Local ranks of one node are ranks less a constant; a console may hold many nodes."""
     if evidence.tasks:
         return {}
-    offset = local_offset(evidence)
-    if offset is not None:
-        note.append(f"rank = local rank + {offset}: lines say so")
-        return {"local_offset": offset}
+    size = max(evidence.locals) + 1
     pairs = evidence.local_pairs()
-    if not pairs and evidence.world == max(evidence.locals) + 1:
-        note.append(f"rank = local rank: world size {evidence.world}, one node")
+    offset = common_offset(pairs)
+    if evidence.world == size and offset in (0, None) and (offset == 0 or not pairs):
+        note.append(f"rank = local rank: world size {size}, one node")
         return {"local_offset": 0}
-    single = {
-        local: rank for local, rank in pairs if sum(1 for other, _ in pairs if other == local) == 1
-    }
-    note.append("local ranks are not taken for ranks: no evidence of which is which")
-    return {"local_map": single} if pairs and len(single) == len(pairs) else {}
+    speaking = {local for local, _ in pairs}
+    if offset is not None and len(speaking) > 1 and 2 * len(speaking) >= size:
+        note.append(f"rank = local rank + {offset}: {len(speaking)} of {size} say so")
+        return {"local_offset": offset}
+    note.append("local ranks are not taken for ranks: not enough evidence of which is which")
+    return {}
 
 
-def local_offset(evidence: Evidence) -> int | None:
-    """What every statement says a rank is above its local rank; None without or against."""
-    pairs = evidence.local_pairs()
-    total = sum(pairs.values())
-    if not total:
-        return None
+def common_offset(pairs: Counter[tuple[int, int]]) -> int | None:
+    """What (nearly) all statements say a rank is above its local rank; None without or against."""
     offsets: Counter[int] = Counter()
     for (local, rank), count in pairs.items():
         offsets[rank - local] += count
+    if not offsets:
+        return None
     offset, count = offsets.most_common(1)[0]
-    return offset if count >= _AGREEMENT_MIN * total and offset >= 0 else None
+    return offset if offset >= 0 and count >= _AGREEMENT_MIN * sum(offsets.values()) else None
 
 
 def decide_stream_rank(facts: PathFacts, evidence: Evidence) -> int | None:

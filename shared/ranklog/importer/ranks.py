@@ -45,7 +45,6 @@ class RankRule:
     task_is_rank: bool = False
     per_task: int | None = None  # rank = task * per_task + local
     local_offset: int | None = None  # rank = local + offset
-    local_map: dict[int, int] = field(default_factory=dict)
     processes: dict[bytes, int] = field(default_factory=dict)  # host:pid -> rank
     stream_rank: int | None = None
     one_process: bool = False
@@ -81,12 +80,6 @@ def lanes(peeled: Peeled) -> I64:
 def _from_labels(peeled: Peeled, rule: RankRule) -> I32:
     rank = np.full(len(peeled.task), NONE, np.int64)
     task, local = peeled.task.astype(np.int64), peeled.local.astype(np.int64)
-    if rule.local_map:
-        known = np.array(list(rule.local_map), np.int64)
-        values = np.array(list(rule.local_map.values()), np.int64)
-        order = np.argsort(known)
-        place = np.minimum(np.searchsorted(known[order], local), len(known) - 1)
-        rank = np.where(known[order][place] == local, values[order][place], NONE)
     if rule.local_offset is not None:
         rank = np.where(local != NONE, local + rule.local_offset, rank)
     if rule.per_task is not None:
