@@ -1,0 +1,84 @@
+"""User SQL reads the views of its tenant and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ranklog.client import Client
+from ranklog.errors import BadQuery, RanklogError
+from ranklog.store.disk import DiskStore
+from ranklog.store.memory import MemoryStore
+from ranklog.store.protocol import Store
+from tests.corpus_lines import TENANT, Corpus, random_corpus
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return random_corpus(3)
+
+
+@pytest.fixture(params=["memory", "disk"])
+def store(request: pytest.FixtureRequest, tmp_path: Path, corpus: Corpus) -> Store:
+    found: Store = MemoryStore() if request.param == "memory" else DiskStore(tmp_path / "store")
+    corpus.ingest(found, twice=True)
+    return found
+
+
+def test_each_line_is_there_once_with_its_rank(store: Store, corpus: Corpus) -> None:
+    client = Client(store=store, tenant=TENANT)
+    found = client.sql("SELECT stream || ':' || seq, rank, text FROM lines", since="2026-01-01")
+    assert sorted(found.rows()) == sorted((x.id, x.rank, x.text) for x in corpus.lines)
+
+
+def test_a_run_and_bounds_restrict_the_views(store: Store, corpus: Corpus) -> None:
+    client = Client(store=store, tenant=TENANT)
+    found = client.sql("SELECT count(*) FROM lines", run="other")
+    assert list(found.rows()) == [(sum(line.run == "other" for line in corpus.lines),)]
+
+
+def test_points_are_there_and_empty(store: Store) -> None:
+    client = Client(store=store, tenant=TENANT)
+    assert list(client.sql("SELECT series, value FROM points").rows()) == []
+
+
+def test_an_empty_store_has_the_views() -> None:
+    client = Client(store=MemoryStore(), tenant=TENANT)
+    assert list(client.sql("SELECT text, rank FROM lines").rows()) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM read_text('/etc/passwd')",
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM '/etc/passwd'",
+        "SELECT * FROM glob('/*')",
+        "SELECT * FROM read_parquet('http://127.0.0.1:9/x.parquet')",
+        "COPY (SELECT 1) TO '/tmp/ranklog-sql-test.csv'",
+        "ATTACH '/tmp/ranklog-sql-test.db'",
+        "CREATE TABLE x AS SELECT 1",
+        "SET enable_external_access = true",
+        "PRAGMA enable_external_access",
+        "INSTALL httpfs",
+        "SELECT 1; SELECT 2",
+        "",
+        "SELECT * FROM corpus",
+        "SELECT nope FROM lines",
+        "SELEC 1",
+        "DROP VIEW lines",
+    ],
+)
+def test_what_reaches_beyond_the_views_is_refused(store: Store, statement: str) -> None:
+    with pytest.raises(BadQuery):
+        Client(store=store, tenant=TENANT).sql(statement)
+
+
+def test_another_tenants_segments_are_out_of_reach(tmp_path: Path, corpus: Corpus) -> None:
+    disk = DiskStore(tmp_path / "store")
+    corpus.ingest(disk)
+    [first, *_] = [item.key for item in disk.list(f"{TENANT}/data/")]
+    path = disk.local_path(first)
+    with pytest.raises(RanklogError):
+        Client(store=disk, tenant="other").sql(f"SELECT * FROM read_parquet('{path}')")
