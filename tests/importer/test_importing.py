@@ -316,3 +316,17 @@ def test_an_unusable_option_is_refused(
 ) -> None:
     with pytest.raises(BadInput, match=message):
         imports.run(tmp_path, **options)
+
+
+def test_standard_input_of_two_ranks_is_two_streams(imports: Imports) -> None:
+    for number, rank in enumerate([0, 1, 1]):
+        imports.run("-", stdin=io.BytesIO(b"hello\n"), rank=rank, now_ns=NOW_NS + number)
+    assert [stored.stream.rank for stored in imports.streams] == [0, 1]
+
+
+def test_a_known_file_keeps_its_rank(imports: Imports, tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_bytes(b"a\n")
+    imports.run(tmp_path / "a.log", rank=3)
+    report = imports.run(tmp_path / "a.log", rank=4, now_ns=NOW_NS + 1)
+    assert (report.stored, report.files[0].rank) == (0, 3)
+    assert report.files[0].notes == ["known from an earlier import, with rank 3"]

@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ranklog.importer.lines import I64, U8
-from ranklog.importer.times import Parsed, parse_times
+from ranklog.importer.time_kinds import parse_times
+from ranklog.importer.times import Parsed
 from ranklog.importer.windows import buffers, extract, factorise, matches, to_integers
 from ranklog.model.frame import NO_LEVEL, CallSite
 from ranklog.model.levels import CRITICAL, ERROR, INFO, parse_level

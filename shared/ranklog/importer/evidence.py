@@ -54,11 +54,6 @@ class Evidence:
     one_task_per_node: bool = False
     processes: dict[bytes, int] = field(default_factory=dict)
 
-    @property
-    def own_ranks(self) -> set[int]:
-        """Ranks that lines say are their own."""
-        return {rank for _, _, rank in self.said}
-
     def local_pairs(self) -> Counter[tuple[int, int]]:
         """(local rank, rank), by whatever words."""
         pairs = Counter(self.summary) + self.said_local

@@ -25,7 +25,7 @@ from ranklog.importer.records import (
 )
 from ranklog.importer.report import FileReport, ImportReport
 from ranklog.importer.rows import Framer
-from ranklog.importer.sources import Source, Unreadable, find_sources, read_blocks
+from ranklog.importer.sources import STDIN, Source, Unreadable, find_sources, read_blocks
 from ranklog.ingest.batch import IngestReport, Record, ingest_batch
 from ranklog.limits import SECOND_NS
 from ranklog.model.stream import Stream
@@ -79,6 +79,7 @@ def import_paths(
 
     batch = Batch(ingest, ledger, now_ns)
     found = list(find_sources([str(path) for path in paths], stdin, now_ns))
+    found = [_ranked_stdin(item, rank) for item in found]
     try:
         plans = iter(prepare([item for item in found if isinstance(item, Source)], options))
         for item in found:
@@ -136,8 +137,13 @@ class FileImport:
         """Where the file goes on: an incarnation that is known, or a new one."""
         key = self._source.key
         incarnations = ledger.incarnations(key)
+        if key.startswith(STDIN):  # nothing goes on with an empty standard input
+            incarnations = [known for known in incarnations if known.bytes or not known.hash]
         known = find_incarnation(self._tolerant(0), incarnations) if incarnations else None
         if known is not None:
+            rank = known.stream.rank
+            if self._template.rank not in (None, rank):
+                self._plan.notes.append(f"known from an earlier import, with rank {rank}")
             return known, not known.hash
         head = _head(self._tolerant(0))
         name = new_incarnation(key, head, len(incarnations))
@@ -208,6 +214,13 @@ class FileImport:
         report.presets = sorted(seen.heads, key=lambda name: -seen.heads[name])
         if progress is not None:
             progress(report)
+
+
+def _ranked_stdin(item: Source | Unreadable, rank: int | None) -> Source | Unreadable:
+    """Standard input has no path: what several ranks send may be alike, and is not the same."""
+    if isinstance(item, Source) and item.key == STDIN and rank is not None:
+        return replace(item, key=f"{STDIN} rank {rank}")
+    return item
 
 
 def _with_more(chunks: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:

@@ -39,30 +39,29 @@ class PathFacts:
 
 def read_path(relative: str, whole: str) -> PathFacts:
     """Facts of a path; `relative` to the folder that is imported, `whole` as far as it is known."""
-    host = _HOST.search(relative)
-    name = host["host"] if host else None
     tree = _TREE.match(whole)
     if tree:
-        if host is None:
-            host = (
-                _HOST.search(whole[: tree.start("tree")].rsplit("/", 2)[-2] + "/")
-                if "/" in whole[: tree.start("tree")]
-                else None
-            )
-            name = host["host"] if host else None
+        # The host's folder may be the one that was named.
+        outside = whole[: tree.start("tree")].split("/")[-2:-1]
         return PathFacts(
             tree["channel"],
             local_rank=int(tree["local"]),
             attempt=int(tree["attempt"]),
-            host=name,
+            host=_host(relative) or _host("/".join([*outside, ""])),
             tree=f"{whole[: tree.end('tree')]}#{tree['attempt']}",
         )
+    name = _host(relative)
     worker = _WORKER.search(relative) or _LOCAL.search(relative)
     if worker:
         folder = whole.rpartition("/")[0]
         return PathFacts(relative, local_rank=int(worker["local"]), host=name, tree=folder)
     ranks = _RANK.findall(relative)
     return PathFacts(relative, rank=int(ranks[-1]) if ranks else None, host=name)
+
+
+def _host(path: str) -> str | None:
+    found = _HOST.search(path)
+    return found["host"] if found else None
 
 
 def rank_by_pattern(pattern: str) -> re.Pattern[str]:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ranklog.importer.classify import NO_HEAD, Heads
+from ranklog.importer.classify import Heads
 from ranklog.importer.envelopes import NONE, Peeled
 from ranklog.importer.lines import I64
 from ranklog.importer.windows import extract, factorise, matches, to_integers
@@ -132,8 +132,3 @@ def own_words(bodies: Any, rows: I64) -> tuple[I64, I32, I32]:
             local[hit] = to_integers(groups["local"].filter(mask), NONE)
     said = rank != NONE
     return rows[said], rank[said], local[said]
-
-
-def no_heads(heads: Heads) -> I64:
-    """Lines that no format read."""
-    return np.flatnonzero(heads.head == NO_HEAD)

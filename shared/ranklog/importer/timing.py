@@ -12,13 +12,13 @@ from ranklog.importer.classify import NO_HEAD, Heads
 from ranklog.importer.envelopes import Peeled
 from ranklog.importer.inherit import last_known
 from ranklog.importer.lines import I64
+from ranklog.importer.time_kinds import parse_times
 from ranklog.importer.times import (
     NO_DATE,
     NO_TIME,
     Anchor,
     align_to_wrapper,
     has_zone,
-    parse_times,
     resolve,
 )
 from ranklog.importer.windows import extract, matches
