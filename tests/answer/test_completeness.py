@@ -14,7 +14,7 @@ from ranklog.model.stream import ARRIVAL, Stream
 
 STREAM = Stream("acme", "llama", "17", 0, "gpu-1", 3, 3, "stdout", "0")
 IMPORTED = replace(STREAM, certified="import")
-RUN = Window(None)
+RUN = Window()
 
 
 def entry(
@@ -83,48 +83,61 @@ def test_an_arrival_stream_makes_no_gap_claims() -> None:
     assert (judged.gaps, judged.certified) == ([], "none")
 
 
-def hours(*numbers: int, to: int | None = None) -> Window:
-    return Window(frozenset(numbers), None if to is None else to * HOUR_NS)
+def hours(low: int | None, high: int | None) -> Window:
+    return Window(low, high, None if high is None else high * HOUR_NS)
 
 
 def test_a_hole_between_two_hours_that_were_read_is_a_gap() -> None:
     parts = entry((0, 5), hour=10), entry((8, 9), hour=11)
-    assert gaps(*parts, window=hours(10, 11, to=12)) == [(5, 7)]
+    assert gaps(*parts, window=hours(10, 12)) == [(5, 7)]
 
 
 def test_a_hole_that_may_lie_in_an_hour_that_was_not_read_is_doubt() -> None:
-    parts = entry((0, 5), hour=10), entry((8, 9), hour=12, end=9)
-    judged = judge(parts, hours(10, 12, to=13))
+    judged = judge([entry((8, 9), hour=12, end=9)], hours(11, 13))
     assert (judged.gaps, judged.state) == ([], "behind")
 
 
 def test_fences_resolve_that_doubt() -> None:
-    before = entry((0, 5), hour=10, fences=(Fence(10, ((0, 5),)),))
-    after = entry((8, 9), hour=12, end=9, fences=(Fence(12, ((8, 9),)),))
-    assert judge([before, after], hours(10, 12, to=13)).state == "complete"
+    fences = Fence(11, ()), Fence(12, ((8, 9),))
+    part = entry((8, 9), hour=12, end=9, fences=fences)
+    assert judge([part], hours(11, 13)).state == "complete"
+
+
+def test_a_fence_of_an_hour_that_was_not_read_bounds_a_hole_to_those_that_were() -> None:
+    part = entry((0, 5), hour=10, fences=(Fence(12, ((8, 9),)),))
+    assert gaps(part, window=hours(10, 12)) == [(5, 7)]
+
+
+def test_with_an_open_beginning_what_comes_before_the_first_line_is_a_gap() -> None:
+    assert gaps(entry((3, 9), hour=10), window=hours(None, 11)) == [(0, 2)]
+
+
+def test_hours_without_lines_between_two_that_have_some_are_no_doubt() -> None:
+    parts = entry((0, 5), hour=10), entry((5, 9), hour=40, end=9)
+    assert judge(parts, hours(10, 41)).state == "complete"
 
 
 def test_what_a_fence_says_of_an_hour_and_nobody_has_is_a_gap() -> None:
     part = entry((0, 5), stream=IMPORTED, fences=(Fence(10, ((0, 4), (9, 12))),))
-    assert gaps(part, window=hours(10, to=11)) == [(9, 11)]
+    assert gaps(part, window=hours(10, 11)) == [(9, 11)]
 
 
 def test_the_time_of_an_import_may_run_back_so_a_hole_alone_is_none() -> None:
     part = entry((0, 5), (9, 12), stream=IMPORTED, fences=(Fence(10, ((0, 5), (9, 12))),))
-    assert judge([part], hours(10, to=11)).state == "complete"
+    assert judge([part], hours(10, 11)).state == "complete"
 
 
 def test_lines_before_the_first_seen_may_be_missing_unless_a_fence_says_no() -> None:
     open_ = entry((5, 9), hour=10, end=9)
     fenced = replace(open_, fences=(Fence(10, ((5, 9),)),))
-    assert judge([open_], hours(10, to=11)).state == "behind"
-    assert judge([fenced], hours(10, to=11)).state == "complete"
+    assert judge([open_], hours(10, 11)).state == "behind"
+    assert judge([fenced], hours(10, 11)).state == "complete"
 
 
 def test_a_line_after_the_bounds_proves_that_nothing_is_missing_before() -> None:
     seen = entry((0, 9), ts=(10 * HOUR_NS, 10 * HOUR_NS + 50))
-    assert judge([seen], Window(frozenset([10]), 10 * HOUR_NS + 20)).state == "complete"
-    assert judge([seen], Window(frozenset([10]), 10 * HOUR_NS + 80)).state == "behind"
+    assert judge([seen], Window(10, 11, 10 * HOUR_NS + 20)).state == "complete"
+    assert judge([seen], Window(10, 11, 10 * HOUR_NS + 80)).state == "behind"
 
 
 def test_ranks_of_the_world_that_never_appeared_are_absent() -> None:
@@ -153,3 +166,8 @@ def test_what_could_not_be_read_makes_it_partial_whatever_else_holds() -> None:
 def test_the_weakest_certificate_counts() -> None:
     parts = [entry((0, 1), end=1), entry((0, 1), end=1, stream=replace(IMPORTED, rank=1))]
     assert judge(parts, RUN).certified == "import"
+
+
+def test_an_empty_fence_of_a_later_hour_proves_nothing_of_this_one() -> None:
+    part = entry((0, 5), hour=10, fences=(Fence(12, ()),))
+    assert judge([part], hours(10, 11)).state == "behind"

@@ -222,7 +222,7 @@ def test_lines_walks_through_all_pages(client: Client) -> None:
 def test_the_same_frame_twice_counts_once(store: MemoryStore, client: Client) -> None:
     rows = [Row(f"once {i}", ts=T0 + i, stream=stream(5)) for i in range(4)]
     put(store, "2", rows)
-    put(store, "3", rows + [Row("more", ts=T0 + 9, stream=stream(5))])
+    put(store, "3", [*rows, Row("more", ts=T0 + 9, stream=stream(5))])
     assert client.count("once", run="llama").count == 4
     assert len(client.search("once", run="llama", full_scan=True).lines) == 4
     assert client.count("more", run="llama").count == 1

@@ -4,9 +4,8 @@ The reader loads every index of the hours it touches and every late one, so that
 these hours is known. A hole in its sequence numbers is a gap when the missing lines must lie there:
 
 - the whole run was read: every hole below the highest seq, fence or end that is known;
-- some hours were read: what a fence says of one of them and nobody has; and, for producers and
-  agents, whose time never runs back within a stream, a hole whose neighbours lie in hours that were
-  read with every hour between them.
+- a range of hours was read: what a fence says of one of them and nobody has; and, for producers and
+  agents, whose time never runs back within a stream, a hole whose neighbours bound it to that range.
 
 What is not proven is *behind*, not complete. Streams of kind `arrival` have no sequence: no gaps.
 """
@@ -31,10 +30,32 @@ _MONOTONE = ("producer", "agent")
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What was read. `hours` None: all of the runs in scope. `to_ns` None: up to now."""
+    """What was read: every index of the hours [low, high), None being open. `to_ns` None: up to now."""
 
-    hours: frozenset[int] | None
+    low: int | None = None
+    high: int | None = None
     to_ns: int | None = None
+
+    @classmethod
+    def of(cls, from_ns: int | None, to_ns: int | None) -> Window:
+        """The whole hours that [from_ns, to_ns) touches."""
+        low = None if from_ns is None else from_ns // HOUR_NS
+        return cls(low, None if to_ns is None else -(-to_ns // HOUR_NS), to_ns)
+
+    @property
+    def whole(self) -> bool:
+        """Everything of the runs in scope."""
+        return self.low is None and self.high is None
+
+    def has(self, hour: int) -> bool:
+        return (self.low is None or hour >= self.low) and (self.high is None or hour < self.high)
+
+    def part_of(self, first: int, last: int) -> range:
+        """Those of the hours first..last that were read."""
+        return range(
+            first if self.low is None else max(first, self.low),
+            last + 1 if self.high is None else min(last + 1, self.high),
+        )
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -135,7 +156,7 @@ def judge_streams(entries: Iterable[StreamEntry], window: Window) -> Completenes
         mark = _watermark(state, window, gaps)
         if mark is not None:
             marks.append(mark)
-    result.absent = absent_ranks(states.values()) if window.hours is None else []
+    result.absent = absent_ranks(states.values()) if window.whole else []
     result.watermark_ns = min(marks, default=None)
     result.state = _worst(result)
     return result
@@ -167,13 +188,13 @@ def _gaps(state: _StreamState, window: Window) -> tuple[list[tuple[int, int]], b
     """Missing seq ranges that must lie in what was read; whether more might."""
     if state.stream.kind != DENSE:
         return [], False
-    if window.hours is None:
+    if window.whole:
         end = max(state.reached, state.end.end_seq if state.end else 0, _fenced(state))
         return difference([(0, end)], state.seen), False
-    expected = [r for hour, ranges in state.fences.items() if hour in window.hours for r in ranges]
+    expected = [r for hour, ranges in state.fences.items() if window.has(hour) for r in ranges]
     doubt = False
     if state.stream.certified in _MONOTONE:
-        holes, doubt = _holes(state, window.hours)
+        holes, doubt = _holes(state, window)
         expected += holes
     return difference(union(expected), state.seen), doubt
 
@@ -182,36 +203,30 @@ def _fenced(state: _StreamState) -> int:
     return max((end for ranges in state.fences.values() for _, end in ranges), default=0)
 
 
-def _holes(state: _StreamState, hours: frozenset[int]) -> tuple[list[tuple[int, int]], bool]:
+def _holes(state: _StreamState, window: Window) -> tuple[list[tuple[int, int]], bool]:
     """Holes whose neighbours' times bound them to hours that were read; whether another one may
     reach into them. What a fence says of an hour that was not read is a neighbour, too."""
     outside = [
         _Part(first, end, hour * HOUR_NS - 1, (hour + 1) * HOUR_NS, 0, 0)
         for hour, ranges in state.fences.items()
-        if hour not in hours
+        if not window.has(hour)
         for first, end in ranges
     ]
-    parts = sorted([*state.parts, *outside])
-    if not parts:
-        return [], False
     holes: list[tuple[int, int]] = []
-    reached, at, doubt = parts[0].first, 0, parts[0].first > 0 and _leads(state, parts[0], hours)
-    for part in parts:
+    reached, doubt = 0, False
+    at: int | None = None  # nothing is known of when the lines before the first one were
+    for part in sorted([*state.parts, *outside]):
         if part.first > reached:
-            touched = range(at // HOUR_NS, max(at, part.before) // HOUR_NS + 1)
-            if hours.issuperset(touched):
+            last = part.before // HOUR_NS
+            first = window.low or 0 if at is None else min(at // HOUR_NS, last)
+            bounded = window.has(last) and (window.low is None if at is None else window.has(first))
+            if bounded:
                 holes.append((reached, part.first))
-            else:
-                doubt = doubt or any(hour in hours and hour not in state.fences for hour in touched)
+            elif any(hour not in state.fences for hour in window.part_of(first, last)):
+                doubt = True
         if part.end >= reached:
-            reached, at = part.end, max(at, part.after)
+            reached, at = part.end, part.after if at is None else max(at, part.after)
     return holes, doubt
-
-
-def _leads(state: _StreamState, first: _Part, hours: frozenset[int]) -> bool:
-    """Whether lines before the first that was seen may lie in hours that were read."""
-    latest = first.before // HOUR_NS
-    return any(hour <= latest and hour not in state.fences for hour in hours)
 
 
 def _proven(state: _StreamState, window: Window) -> bool:
@@ -220,12 +235,12 @@ def _proven(state: _StreamState, window: Window) -> bool:
     ended = state.end is not None and state.reached <= state.end.end_seq
     if ended and state.end is not None and state.end.end_seq <= max(state.reached, _fenced(state)):
         return True
-    if ended and window.hours is None:
+    if ended and window.whole:
         return True  # what is missing below the end is a gap, and listed
     if window.to_ns is None:
         return False
     last_hour = (window.to_ns - 1) // HOUR_NS
-    if any(hour >= last_hour for hour in state.fences):
+    if any(hour == last_hour or (hour > last_hour and r) for hour, r in state.fences.items()):
         return True
     last = state.last_ts
     return last is not None and last >= window.to_ns and state.stream.certified in _MONOTONE

@@ -101,7 +101,7 @@ def _run_row(
         "bytes": sum(item.text_bytes for item in sums),
         "owner": None,
         "tags": {},
-        "completeness": completeness_json(judge(entries, Window(None), skipped)),
+        "completeness": completeness_json(judge(entries, Window(), skipped)),
     }
 
 
@@ -186,7 +186,7 @@ def stream_rows(
 
 def _stream_completeness(item: StreamSum, skipped: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """As if the stream were alone: ranks of others are not its concern."""
-    judged = judge(item.entries, Window(None), skipped)
+    judged = judge(item.entries, Window(), skipped)
     judged.absent = []
     if judged.state == "behind" and not judged.behind:
         judged.state = "complete"

@@ -36,13 +36,9 @@ class Launch:
 
 @dataclass(slots=True)
 class Listing:
-    """Index keys of whole hours (and all late ones that may matter), and the bounds they serve.
-
-    `hours` None: everything of the launches. `keys` stand in order.
-    """
+    """Index keys of all whole hours that the bounds touch, late ones among them. In order."""
 
     keys: list[str] = field(default_factory=list)
-    hours: frozenset[int] | None = None
     from_ns: int | None = None
     to_ns: int | None = None
     defaulted: bool = False
@@ -156,12 +152,11 @@ class Catalog:
         )
         days = {day for item in launches for day in item.late_days}
         prefixes = [*self._hour_prefixes(hours), *self._late_prefixes(days)]
-        bounded = from_ns is not None or to_ns is not None
         wanted = self._list(prefixes)
         kept = [
             key for key in wanted if _in_hours(key, hours) and _late_touches(key, from_ns, to_ns)
         ]
-        return Listing(sorted(kept), hours if bounded else None, from_ns, to_ns)
+        return Listing(sorted(kept), from_ns, to_ns)
 
     def list_time(self, from_ns: int | None, to_ns: int | None) -> Listing:
         """Indexes of all runs in the hours that touch [from_ns, to_ns)."""
@@ -177,16 +172,13 @@ class Catalog:
             for key in found
             if _hour_touches(key, from_ns, to_ns) and _late_touches(key, from_ns, to_ns)
         ]
-        read = {hour for key in kept if (hour := keys.hour_of_index_prefix(key)) is not None}
-        if from_ns is not None and to_ns is not None:
-            read |= set(keys.hours_between(from_ns, to_ns))
-        return Listing(sorted(kept), frozenset(read), from_ns, to_ns)
+        return Listing(sorted(kept), from_ns, to_ns)
 
     def list_newest(self, hours: int = limits.DEFAULT_WINDOW_HOURS) -> Listing:
         """Indexes of the last `hours` that end with the newest line of all runs."""
         newest = self.newest_ns()
         if newest is None:
-            return Listing(defaulted=True, hours=frozenset())
+            return Listing(defaulted=True)
         listing = self.list_time(max(0, newest + 1 - hours * HOUR_NS), newest + 1)
         listing.defaulted = True
         return listing

@@ -53,7 +53,7 @@ def list_runs(reader: Reader, query: q.Query) -> Listing:
     rows = [row for row in rows if _touches(row["first_ns"], row["last_ns"], query)]
     report.run_ids = [row["run_id"] for row in rows]
     # complete unless an index could not be read; each row has its own
-    return Listing(rows, judge((), Window(None), loaded.failed), report)
+    return Listing(rows, judge((), Window(), loaded.failed), report)
 
 
 def _touches(first_ns: int | None, last_ns: int | None, query: q.Query) -> bool:

@@ -60,7 +60,7 @@ class Scope:
 
     def window(self) -> Window:
         """What was read, for completeness."""
-        return Window(self.listing.hours, self.listing.to_ns)
+        return Window.of(self.listing.from_ns, self.listing.to_ns)
 
     def completeness(self, failed: Sequence[dict[str, str]]) -> Completeness:
         """Of what was read, where `failed` could not be scanned."""
