@@ -75,7 +75,8 @@ def aws_client(service: str, *, read_timeout_s: float = 60.0, attempts: int = _A
         max_pool_connections=SCATTER_CONCURRENCY_MAX,
     )
     try:
-        return boto3.client(service, config=config)
+        # A session of its own: making clients of the shared one is not safe among threads.
+        return boto3.session.Session().client(service, config=config)
     except (BotoCoreError, ValueError) as error:
         raise translate(error, service) from error
 
