@@ -316,3 +316,15 @@ def test_arrow_has_a_row_per_line_and_typed_metadata(store: MemoryStore, client:
     assert table.num_rows == 1
     row = table.to_pylist()[0]
     assert (row["meta.loss"], row["meta.who"], row["meta.n"], row["rank"]) == (0.5, "x", 3, 3)
+
+
+def test_a_note_that_a_stream_ended_is_no_line_and_moves_no_window(
+    store: MemoryStore, client: Client
+) -> None:
+    """It is filed by its arrival, months after the lines."""
+    one = stream(4)
+    put(store, "2", [Row("the last line", ts=T0 + 20 * SECOND, stream=one)])
+    put(store, "3", [Row("x", ts=T0 + 10, stream=stream(5))], streams=[ended(one, 1)])
+    assert client.search("").report.to_ns == T0 + 20 * SECOND + 1
+    bounded = client.search("rank:4", run="llama", until="2026-03-01T02").completeness
+    assert [item["rank"] for item in bounded.behind] == [5]

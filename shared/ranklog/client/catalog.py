@@ -18,6 +18,7 @@ from ranklog.store.protocol import Store
 
 # More hours than this of one day are listed with the day.
 _HOURS_LISTED_SINGLY_MAX = 4
+_NEWEST_LOADED_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,9 @@ class Catalog:
         prefixes = [*self._hour_prefixes(hours), *self._late_prefixes(days)]
         wanted = self._list(prefixes)
         kept = [
-            key for key in wanted if _in_hours(key, hours) and _late_touches(key, from_ns, to_ns)
+            key
+            for key in wanted
+            if _in_hours(key, hours) and (_late_touches(key, from_ns, to_ns) or _is_note(key))
         ]
         return Listing(sorted(kept), from_ns, to_ns)
 
@@ -184,16 +187,26 @@ class Catalog:
         return listing
 
     def newest_ns(self) -> int | None:
-        """Time of the newest line of the tenant, None where there is none. Names say it."""
-        newest: list[int] = []
+        """Time of the newest line of the tenant, None where there is none."""
+        newest: int | None = None
         for day in sorted(self._days(None, None), reverse=True):
-            found = self._list([f"{keys.index_prefix(self._tenant)}{day}/"])
-            if found:
-                newest.append(max(keys.parse_index_key(key).max_ts for key in found))
+            newest = self._newest_line(self._list([f"{keys.index_prefix(self._tenant)}{day}/"]))
+            if newest is not None:
                 break
-        late = self._list([keys.index_late_prefix(self._tenant)])
-        newest += [keys.parse_index_key(key).max_ts for key in late]
-        return max(newest, default=None)
+        return self._newest_line(self._list([keys.index_late_prefix(self._tenant)]), newest)
+
+    def _newest_line(self, found: Sequence[str], newest: int | None = None) -> int | None:
+        """The names only bound it: what they cover may be a fence, or a note that a stream ended."""
+        ends = {key: keys.parse_index_key(key).max_ts for key in found}
+        ordered = sorted(found, key=ends.__getitem__, reverse=True)
+        for at in range(0, len(ordered), _NEWEST_LOADED_AT_ONCE):
+            some = ordered[at : at + _NEWEST_LOADED_AT_ONCE]
+            if newest is not None and ends[some[0]] <= newest:
+                break
+            entries = (e for index in self._indexes.load(some).indexes for e in index.head.streams)
+            times = [entry.max_ts for entry in entries if entry.max_ts is not None]
+            newest = max([*times, *([] if newest is None else [newest])], default=None)
+        return newest
 
     def _days(self, from_ns: int | None, to_ns: int | None) -> set[str]:
         """Days that hold data and touch the bounds."""
@@ -263,6 +276,12 @@ def _late_touches(key: str, from_ns: int | None, to_ns: int | None) -> bool:
     low = None if from_ns is None else from_ns // HOUR_NS * HOUR_NS
     high = None if to_ns is None else -(-to_ns // HOUR_NS) * HOUR_NS
     return keys.parse_index_key(key).overlaps(low, high)
+
+
+def _is_note(key: str) -> bool:
+    """Whether an index may hold no lines but that a stream ended, under the time of its arrival."""
+    name = keys.parse_index_key(key)
+    return name.min_ts == name.max_ts
 
 
 def _day_of(prefix: str) -> str:

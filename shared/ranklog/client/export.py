@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import quote
@@ -30,7 +31,7 @@ from ranklog.model.answer import Line
 from ranklog.model.frame import NO_LF
 from ranklog.plan.tasks import Lines, Outcome, Task
 from ranklog.scan.engine import Engine, shared_engine
-from ranklog.scan.evaluate import read_table
+from ranklog.scan.evaluate import read_batches
 
 FORMATS = ("parquet", "jsonl", "text")
 _BATCH_ROWS = 10_000
@@ -68,15 +69,27 @@ def _stage(run: Search, engine: Engine, folder: Path) -> int:
     for scan in plan.scans:
         task = Task(plan.expr, (scan,), plan.shape, plan.near, run.reader.deadline_s)
         outcome = Outcome()
+        path = folder / f"{scan.number}.parquet"
         with timed(run.report, "scan"):
-            table = read_table(task, scan, run.reader.store, engine, outcome)
+            take = partial(_write_staged, path=path, number=scan.number)
+            rows = read_batches(task, scan, run.reader.store, engine, outcome, take)
         run.note(task, outcome)
-        if table is not None and table.num_rows:
-            total += table.num_rows
-            number = pa.array([scan.number], pa.int32()).take(pa.array([0] * table.num_rows))
-            table = table.append_column("segment", number)
-            pq.write_table(table, folder / f"{scan.number}.parquet", compression="lz4")
+        if not rows:
+            path.unlink(missing_ok=True)
+        total += rows or 0
     return total
+
+
+def _write_staged(batches: Any, *, path: Path, number: int) -> int:
+    """One segment's rows with its number; how many there are."""
+    staged = batches.schema.append(pa.field("segment", pa.int32()))
+    rows = 0
+    with pq.ParquetWriter(path, staged, compression="lz4") as writer:
+        for batch in batches:
+            segment = pa.repeat(pa.scalar(number, pa.int32()), len(batch))
+            writer.write_batch(pa.record_batch([*batch.columns, segment], schema=staged))
+            rows += len(batch)
+    return rows
 
 
 def _write(

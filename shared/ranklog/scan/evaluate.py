@@ -149,15 +149,22 @@ def _read_segment(
     return None if columns is None else _shape_rows(columns, segment)
 
 
-def read_table(
-    task: Task, segment: SegmentScan, store: Store, engine: Engine, outcome: Outcome
-) -> Any:
-    """A segment's rows as a pyarrow table, or None with the failure noted: for bulk work."""
-    return _run(task, segment, store, engine, task.deadline_s, outcome, _fetch_table)
+def read_batches(
+    task: Task,
+    segment: SegmentScan,
+    store: Store,
+    engine: Engine,
+    outcome: Outcome,
+    take: Callable[[Any], T],
+) -> T | None:
+    """What `take` makes of a reader of Arrow batches of the segment's rows, for bulk work; None with
+    the failure noted: then what it took before is to be thrown away."""
 
+    def fetch(cursor: duckdb.DuckDBPyConnection, statement: Statement) -> T:
+        found = cursor.sql(statement.sql, params=statement.parameters)
+        return take(found.to_arrow_reader(_FETCH_ROWS))
 
-def _fetch_table(cursor: duckdb.DuckDBPyConnection, statement: Statement) -> Any:
-    return cursor.sql(statement.sql, params=statement.parameters).to_arrow_table()
+    return _run(task, segment, store, engine, task.deadline_s, outcome, fetch)
 
 
 def _run(
