@@ -129,8 +129,8 @@ RANGE_GAP_BYTES_MAX = 256 * KIB
 RANGE_GETS_IN_FLIGHT_MAX = 16
 # One task's time; a slower one is interrupted and reported.
 TASK_SECONDS_MAX = 120.0
-# Indexes kept in memory by a reader, least recently used dropped first.
-INDEX_CACHE_BYTES_MAX = 256 * MIB
+# Memory for indexes that a reader keeps, least recently used dropped first.
+INDEX_CACHE_BYTES_MAX = 512 * MIB
 INDEX_GETS_IN_FLIGHT_MAX = 32
 # Without a run and without a time, the newest hours that hold data.
 DEFAULT_WINDOW_HOURS = 24

@@ -118,3 +118,12 @@ def test_near_equals_the_oracle_for_lines_with_rank_and_iteration(
     for client in clients:
         found = answered(client, f"({whole} {inner}) OR nothing-like-this")
         assert found == wanted
+
+
+@pytest.mark.parametrize("query", [*NEAR, "near(rank:null, iteration, 1)", "near(loss, time, 0s)"])
+def test_near_is_the_same_pruned_and_not_for_lines_without_rank_or_iteration(
+    clients: list[Client], query: str
+) -> None:
+    shown = f"({query}) OR nothing-like-this"
+    assert answered(clients[0], shown) == answered(clients[1], shown, full_scan=True)
+    assert answered(clients[1], shown) == answered(clients[1], shown, full_scan=True)

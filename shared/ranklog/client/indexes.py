@@ -26,6 +26,10 @@ class Loaded:
     bytes_read: int = 0
 
 
+# An index in use takes about this many times its bytes: sections are compressed, tables are objects.
+_EXPANSION = 10
+
+
 class IndexCache:
     """Indexes of one store, least recently used dropped first. Safe to use from many threads."""
 
@@ -77,11 +81,13 @@ class IndexCache:
         except RanklogError as error:
             return f"index not read: {error.message}"
         with self._lock:
+            if key in self._kept:
+                return self._kept[key]
             self._kept[key] = index
-            self._bytes += len(index.data)
+            self._bytes += len(index.data) * _EXPANSION
             while self._bytes > self._bytes_max and len(self._kept) > 1:
                 _, old = self._kept.popitem(last=False)
-                self._bytes -= len(old.data)
+                self._bytes -= len(old.data) * _EXPANSION
         return index
 
 
