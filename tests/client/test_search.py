@@ -328,3 +328,12 @@ def test_a_note_that_a_stream_ended_is_no_line_and_moves_no_window(
     assert client.search("").report.to_ns == T0 + 20 * SECOND + 1
     bounded = client.search("rank:4", run="llama", until="2026-03-01T02").completeness
     assert [item["rank"] for item in bounded.behind] == [5]
+
+
+def test_an_end_that_came_alone_makes_a_default_answer_complete() -> None:
+    store = MemoryStore()
+    put(store, "1", [Row("x", stream=stream(0))])
+    data = encode_frame(make_frame([], streams=[ended(stream(0), 1)], number=2))
+    record = Record(data, T0 + HOUR, "2")
+    ingest_batch([record], store=store, source="k", first="2", last="2")
+    assert Client(store=store, tenant="acme").search("absent").completeness.state == "complete"

@@ -11,7 +11,7 @@ from ranklog import limits
 from ranklog.client.indexes import IndexCache
 from ranklog.errors import Corrupt, NotFound
 from ranklog.layout import keys
-from ranklog.limits import HOUR_NS
+from ranklog.limits import DAY_NS, HOUR_NS
 from ranklog.model.index import StreamEntry
 from ranklog.model.query import RunSelector
 from ranklog.store.protocol import Store
@@ -173,7 +173,8 @@ class Catalog:
         kept = [
             key
             for key in found
-            if _hour_touches(key, from_ns, to_ns) and _late_touches(key, from_ns, to_ns)
+            if _hour_touches(key, from_ns, to_ns)
+            and (_late_touches(key, from_ns, to_ns) or _note_touches(key, from_ns, to_ns))
         ]
         return Listing(sorted(kept), from_ns, to_ns)
 
@@ -276,6 +277,12 @@ def _late_touches(key: str, from_ns: int | None, to_ns: int | None) -> bool:
     low = None if from_ns is None else from_ns // HOUR_NS * HOUR_NS
     high = None if to_ns is None else -(-to_ns // HOUR_NS) * HOUR_NS
     return keys.parse_index_key(key).overlaps(low, high)
+
+
+def _note_touches(key: str, from_ns: int | None, to_ns: int | None) -> bool:
+    """A note that arrived within a day may be of a stream of these hours."""
+    later = None if to_ns is None else to_ns + DAY_NS
+    return _is_note(key) and keys.parse_index_key(key).overlaps(from_ns, later)
 
 
 def _is_note(key: str) -> bool:
