@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from statistics import median
 
 from ranklog.model.answer import Line
@@ -13,6 +15,7 @@ from ranklog.spmd.variables import (
     Variable,
     finite,
     names_its_process,
+    number,
     parse_number,
     shape,
     split,
@@ -24,24 +27,59 @@ WORDS_ALIKE_SHARE = 0.5
 
 
 class PeerValues:
-    """Numbers that other ranks have at the same place: (iteration, call site, shape) -> position."""
+    """Numbers that other ranks have at the same place: iteration, call site and shape.
+
+    Shapes are taken only where a value has changed, and once: peers are many, changes few.
+    """
 
     def __init__(self, lines: Sequence[Line]) -> None:
-        self._lines: dict[tuple[int | None, str | None, str], list[Line]] = defaultdict(list)
+        self._lines: dict[tuple[int | None, str | None], list[Line]] = defaultdict(list)
         for line in lines:
-            self._lines[line.iteration, line.call_site, shape(body(line))].append(line)
+            self._lines[line.iteration, line.call_site].append(line)
+        self._places: dict[tuple[int | None, str | None, str], _Place] = {}
+        self._shaped: set[tuple[int | None, str | None]] = set()
 
-    def median(self, line: Line, position: int | None, name: str | None) -> float | None:
-        """Median of the peers' finite numbers, in metadata where there is no position."""
+    def beside(self, line: Line) -> _Place:
+        """What the peers have where this line stands."""
         if not self._lines:
-            return None
-        found = self._lines.get((line.iteration, line.call_site, shape(body(line))), [])
-        if position is None:
-            values: list[object] = [peer.metadata.get(name or "") for peer in found]
-        else:
-            values = [variable(split(body(peer))[position]).number for peer in found]
-        numbers = finite(values)
-        return median(numbers) if numbers else None
+            return _NOWHERE
+        group = (line.iteration, line.call_site)
+        if group not in self._shaped:
+            self._shaped.add(group)
+            for peer in self._lines.get(group, ()):
+                place = self._places.setdefault((*group, shape(body(peer))), _Place([]))
+                place.lines.append(peer)
+        return self._places.get((*group, shape(body(line))), _NOWHERE)
+
+
+@dataclass(slots=True)
+class _Place:
+    """Peers' lines of one shape. What is asked of them is worked out once."""
+
+    lines: list[Line]
+    columns: list[tuple[re.Match[str], ...]] | None = None
+    medians: dict[int | str, float | None] = field(default_factory=dict)
+
+    def median(self, of: int | str) -> float | None:
+        """Median of the finite numbers at a position, or of a metadata key."""
+        if of not in self.medians:
+            self.medians[of] = _median(self._values(of)) if self.lines else None
+        return self.medians[of]
+
+    def _values(self, of: int | str) -> list[object]:
+        if isinstance(of, str):
+            return [line.metadata.get(of) for line in self.lines]
+        if self.columns is None:
+            self.columns = list(zip(*(split(body(line)) for line in self.lines), strict=True))
+        return [number(part) for part in self.columns[of]]
+
+
+_NOWHERE = _Place([])
+
+
+def _median(values: Sequence[object]) -> float | None:
+    numbers = finite(values)
+    return median(numbers) if numbers else None
 
 
 def changes_of(slot: Slot, labels: Sequence[str], peers: PeerValues) -> list[Change]:
@@ -79,7 +117,7 @@ def _text_changes(
             name: item.text if item.number is None else item.number
             for name, item in zip(names, column, strict=True)
         }
-        middle = None if slot.words else peers.median(lines[0], position, None)
+        middle = None if slot.words else peers.beside(lines[0]).median(position)
         changes.append(
             Change(
                 column[0].name, position, values, middle, _distance(list(values.values()), middle)
@@ -117,7 +155,7 @@ def _metadata_changes(
             if key in x.metadata
         ):
             continue
-        middle = peers.median(lines[0], None, key)
+        middle = peers.beside(lines[0]).median(key)
         changes.append(Change(key, None, values, middle, _distance(list(values.values()), middle)))
     return changes
 
