@@ -14,7 +14,9 @@ from ranklog.cli.main import main
 from ranklog.errors import BadQuery
 
 
-@pytest.mark.parametrize("words", [["--help"], ["help"], ["search", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "words", [["--help"], ["help"], ["search", "--help"], ["help", "search"], ["--version"]]
+)
 def test_help_is_no_error(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 0
     assert capsys.readouterr().out

@@ -56,7 +56,7 @@ def test_ranks_stand_side_by_side_with_what_changed_below(
         f"  {'rank 0':<{wide}} │ rank 7\n"
         "── iteration 4 ──\n"
         f"~ {'loss 2.5':<{wide}} │ loss 97.5\n"
-        "    loss  0: 2.5, 7: 97.5  (peers' median 2.5, off by 95.0)\n"
+        "    loss  0: 2.5, 7: 97.5  (peers' median 2.5, off by 95)\n"
         f"- {'saved':<{wide}} │\n"
         "── iteration 5 ──\n"
         f"+ {'':<{wide}} │ retry\n"

@@ -18,6 +18,13 @@ EXIT_CODES = """exit codes:
   3  nothing found, but the answer is not complete
   4  with --exit-code: there is a difference"""
 
+ENVIRONMENT = """environment:
+  RANKLOG_STORE    the store, where neither --store nor --api is given
+  RANKLOG_API      the API likewise; RANKLOG_API_KEY is its key
+  XDG_DATA_HOME    where the local store is: $XDG_DATA_HOME/ranklog, else ~/.local/share/ranklog
+  NO_COLOR         set: no colours
+  RANKLOG_DEBUG    1: internal errors with their traceback"""
+
 
 class _Parser(argparse.ArgumentParser):
     """Raises BadInput where argparse would print a usage and exit."""
@@ -114,6 +121,8 @@ def main_help() -> str:
         *(f"  {command.name:<{width}}  {command.summary}" for command in COMMANDS),
         "",
         EXIT_CODES,
+        "",
+        ENVIRONMENT,
         "",
         "ranklog COMMAND --help lists a command's options.",
     ]

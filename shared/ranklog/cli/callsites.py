@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             shown_bytes(row["bytes"]),
             ranks_of(row["ranks"]),
             row["level"],
-            None if row["rate"] is None else f"{row['rate']:.3g}/s",
+            _rate(row["rate"]),
             shown_clock(row["first_ns"], zone),
             shown_clock(row["last_ns"], zone),
             short_site(row["call_site"]),
@@ -62,3 +62,9 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         console.note(f"{len(listing.rows) - len(shown)} more: --limit 0 shows all")
     say_around(console, listing, arguments, zone)
     return exit_code(bool(rows), listing.completeness)
+
+
+def _rate(rate: float | None) -> str | None:
+    if rate is None:
+        return None
+    return f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.3g}/s"

@@ -82,10 +82,15 @@ def _change(console: Console, change: Mapping[str, Any]) -> str:
     name, position = change["name"], change["position"]
     name = name or ("value" if position is None else f"value {position}")
     sides = {key: value for key, value in change.items() if key not in _NOT_SIDES}
-    text = f"{name}  " + ", ".join(f"{side}: {value}" for side, value in sides.items())
+    text = f"{name}  " + ", ".join(f"{side}: {_number(value)}" for side, value in sides.items())
     if change["peers_median"] is not None:
-        text += f"  (peers' median {change['peers_median']}, off by {change['distance']})"
+        middle, distance = _number(change["peers_median"]), _number(change["distance"])
+        text += f"  (peers' median {middle}, off by {distance})"
     return console.safe(text)
+
+
+def _number(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _summary(hunks: Sequence[Mapping[str, Any]]) -> str:

@@ -111,6 +111,7 @@ SEARCH = (
     Flag("--explain", "what would be read and why, without reading it"),
     FULL_SCAN,
     Flag("--cursor", "the next page: the cursor that the answer before gave", "CURSOR"),
+    Flag("--pin", "keep the lines of this answer's pages; they always are: nothing is deleted yet"),
 )
 
 COMPARE = (

@@ -41,6 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str], console: Console) -> int:
+    if len(words) > 1 and words[0] == "help":
+        words = [words[1], "--help"]
     if not words or words[0] in ("-h", "--help", "help"):
         console.write(main_help())
         return 0 if words else ERROR
