@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import http.client
+import shutil
+import ssl
+import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
@@ -148,3 +151,37 @@ def test_an_event_has_what_api_gateway_sends() -> None:
     assert event["version"] == "2.0"
     assert event["requestContext"]["http"]["method"] == "GET"
     assert (event["body"], event["isBase64Encoded"]) == (None, False)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate")
+def test_an_open_address_speaks_tls_only(tmp_path: Path) -> None:
+    tls = Tls(tmp_path / "cert.pem", tmp_path / "key.pem")
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"]
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    paths = ["-keyout", str(tls.key), "-out", str(tls.certificate)]
+    subprocess.run([*made, *names, *paths], check=True, capture_output=True)
+    server = make_server(answer, host="0.0.0.0", port=0, tls=tls, has_keys=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    port = server.server_address[1]
+    try:
+        context = ssl.create_default_context(cafile=str(tls.certificate))
+        safe = http.client.HTTPSConnection("localhost", port, timeout=10, context=context)
+        safe.request("GET", "/v1/health")
+        assert safe.getresponse().read() == b"hello"
+        safe.close()
+        clear = http.client.HTTPConnection("localhost", port, timeout=10)
+        clear.request("GET", "/v1/health")
+        with pytest.raises((http.client.HTTPException, OSError)):
+            clear.getresponse()
+        clear.close()
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_what_is_no_certificate_is_refused(tmp_path: Path) -> None:
+    tls = Tls(tmp_path / "none.pem", tmp_path / "none.key")
+    with pytest.raises(BadInput, match="for TLS"):
+        make_server(answer, host="127.0.0.1", port=0, tls=tls)

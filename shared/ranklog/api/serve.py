@@ -60,14 +60,16 @@ def make_server(
             f"{host} can be reached from other machines, so it needs keys and TLS",
             hint="give --keys, --tls-cert and --tls-key, or listen on 127.0.0.1",
         )
+    context = None if tls is None else _tls_context(tls)
     request_handler = type("BoundHandler", (_RequestHandler,), {"handler": staticmethod(handler)})
     server_class = type("Server", (_Server,), {"address_family": _family(host)})
     try:
         server: ThreadingHTTPServer = server_class((host, port), request_handler)
     except OSError as error:
         raise BadInput(f"can't listen on {host}:{port}: {error.strerror or error}") from error
-    if tls is not None:
-        server.socket = _tls_context(tls).wrap_socket(
+    if context is not None:
+        # the handshake is the connection's thread's, so that a slow one holds up nobody else
+        server.socket = context.wrap_socket(
             server.socket, server_side=True, do_handshake_on_connect=False
         )
     return server
