@@ -147,6 +147,12 @@ def test_ranks_of_the_world_that_never_appeared_are_absent() -> None:
     assert (judged.absent, judged.state) == ([1, 2, 3], "behind")
 
 
+def test_a_rank_whose_lines_stand_in_a_console_file_is_not_absent() -> None:
+    console = replace(IMPORTED, world_size=2, rank=None)
+    labelled = replace(entry((0, 2), end=2, stream=console), ranks=((0, 1), (1, 1)))
+    assert judge([labelled], RUN).state == "complete"
+
+
 def test_drops_are_summed_by_reason_and_do_not_change_the_state() -> None:
     parts = [
         entry((0, 1), drops=(Drop(3, "quota"), Drop(1, "ring"))),

@@ -81,9 +81,14 @@ class _StreamState:
     fences: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     drops: dict[str, int] = field(default_factory=dict)
     end: StreamEnd | None = None
-    lines: int = 0
+    ranks: set[int] = field(default_factory=set)  # its own, and those of labelled lines
+
+    def __post_init__(self) -> None:
+        if self.stream.rank is not None:
+            self.ranks.add(self.stream.rank)
 
     def add(self, entry: StreamEntry) -> None:
+        self.ranks.update(rank for rank, _ in entry.ranks)
         if entry.ranges and entry.min_ts is not None and entry.max_ts is not None:
             low, high, last = entry.min_ts, entry.max_ts, len(entry.ranges) - 1
             self.parts += [
@@ -262,8 +267,7 @@ def absent_ranks(states: Iterable[_StreamState]) -> list[int]:
         stream = state.stream
         key = (stream.run, stream.launch, stream.attempt)
         worlds[key] = max(worlds.get(key, 0), stream.world_size or 0)
-        if stream.rank is not None:
-            seen.setdefault(key, set()).add(stream.rank)
+        seen.setdefault(key, set()).update(state.ranks)
     missing: set[int] = set()
     for key, size in worlds.items():
         missing |= set(range(size)) - seen.get(key, set())
