@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranklog.spmd.variables import shape, shown_template, split, variables
+from ranklog.spmd.variables import shape, shown_template, split, variables, without_clock
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,17 @@ def test_a_time_is_a_clock_and_no_number() -> None:
 @given(st.text(alphabet="a1 .-:=/+eE9[]\x00n", max_size=40))
 def test_a_shape_has_as_many_signs_as_the_text_has_values(text: str) -> None:
     assert shape(text).count("\x00") == len(split(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("2024-01-02 12:30:01,123 INFO x", "INFO x"),
+        ("I0102 12:30:01.123456 77 foo.cc:12] x", "77 foo.cc:12] x"),
+        ("7 2024-01-02 x", "7 2024-01-02 x"),
+        ("12:30:01", "12:30:01"),
+        ("", ""),
+    ],
+)
+def test_a_leading_time_can_be_left_out(text: str, rest: str) -> None:
+    assert without_clock(text) == rest

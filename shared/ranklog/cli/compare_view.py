@@ -8,6 +8,7 @@ from typing import Any
 
 from ranklog.cli.console import Console
 from ranklog.cli.tables import fit, pad
+from ranklog.spmd.variables import without_clock
 
 _SIGNS = {"equal": " ", "insert": "+", "delete": "-", "change": "~"}
 _COLOURS = {"equal": "dim", "insert": "green", "delete": "red", "change": "yellow"}
@@ -75,7 +76,7 @@ def _show_below(console: Console, hunk: Mapping[str, Any]) -> None:
 
 
 def _text(console: Console, line: Mapping[str, Any] | None) -> str:
-    return "" if line is None else console.safe(line["text"]).replace("\t", " ")
+    return "" if line is None else console.safe(without_clock(line["text"])).replace("\t", " ")
 
 
 def _change(console: Console, change: Mapping[str, Any]) -> str:

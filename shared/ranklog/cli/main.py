@@ -33,6 +33,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         console.abandon()
         return 0
+    except OSError as error:
+        if os.environ.get("RANKLOG_DEBUG") == "1":
+            traceback.print_exc()
+        console.error(_refused(error))
+        return ERROR
     except Exception as error:
         if os.environ.get("RANKLOG_DEBUG") == "1":
             traceback.print_exc()
@@ -57,6 +62,12 @@ def _run(words: list[str], console: Console) -> int:
     code: int = importlib.import_module(command.module).run(arguments, console)
     console.close()
     return code
+
+
+def _refused(error: OSError) -> RanklogError:
+    """What the operating system would not do: no bug of ours."""
+    where = f"{error.filename}: " if error.filename else ""
+    return BadInput(f"{where}{(error.strerror or str(error)).lower()}")
 
 
 def _internal(error: Exception) -> RanklogError:

@@ -79,6 +79,14 @@ def variables(body: str) -> list[Variable]:
     return [variable(match) for match in split(body)]
 
 
+def without_clock(text: str) -> str:
+    """The text behind a time that it begins with: what there is to compare."""
+    found = _VARIABLE.match(text)
+    if found is None or found.lastgroup != "clock":
+        return text
+    return text[found.end() :].lstrip() or text
+
+
 def split(body: str) -> list[re.Match[str]]:
     """The changing parts in order, as matches: cheaper than `variables` where most are equal."""
     return list(_VARIABLE.finditer(_even(body)))
