@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from datetime import tzinfo
+from typing import Any
 
 from ranklog.cli.arguments import query_text
 from ranklog.cli.console import Console
@@ -31,20 +34,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if console.json:
         print_objects(console, shown, listing)
         return exit_code(bool(shown), listing.completeness)
-    rows = [
-        [
-            row["count"],
-            shown_bytes(row["bytes"]),
-            ranks_of(row["ranks"]),
-            row["level"],
-            _rate(row["rate"]),
-            shown_clock(row["first_ns"], zone),
-            shown_clock(row["last_ns"], zone),
-            short_site(row["call_site"]),
-            row["template"],
-        ]
-        for row in shown
-    ]
+    rows = [_row(site, zone) for site in shown]
     if rows:
         heads = [
             "lines",
@@ -62,6 +52,20 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         console.note(f"{len(listing.rows) - len(shown)} more: --limit 0 shows all")
     say_around(console, listing, arguments, zone)
     return exit_code(bool(rows), listing.completeness)
+
+
+def _row(site: Mapping[str, Any], zone: tzinfo) -> list[Any]:
+    return [
+        site["count"],
+        shown_bytes(site["bytes"]),
+        ranks_of(site["ranks"]),
+        site["level"],
+        _rate(site["rate"]),
+        shown_clock(site["first_ns"], zone),
+        shown_clock(site["last_ns"], zone),
+        short_site(site["call_site"]),
+        site["template"],
+    ]
 
 
 def _rate(rate: float | None) -> str | None:

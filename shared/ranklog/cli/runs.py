@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from datetime import tzinfo
+from typing import Any
 
 from ranklog.cli.console import Console
 from ranklog.cli.rows import print_objects, ranks_of, say_around, state_of
@@ -31,25 +34,26 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         "bytes",
         "complete",
     ]
-    rows = [
-        [
-            row["run_id"],
-            row["state"],
-            len(row["attempts"]),
-            ranks_of(row["ranks"]),
-            shown_time(row["first_ns"], zone),
-            _took(row["first_ns"], row["last_ns"]),
-            row["last_iteration"],
-            row["lines"],
-            shown_bytes(row["bytes"] or 0),
-            state_of(row["completeness"]),
-        ]
-        for row in listing.rows
-    ]
+    rows = [_row(launch, zone) for launch in listing.rows]
     if rows:
         print_table(console, heads, rows, wide=0)
     say_around(console, listing, arguments, zone)
     return exit_code(bool(rows), listing.completeness)
+
+
+def _row(launch: Mapping[str, Any], zone: tzinfo) -> list[Any]:
+    return [
+        launch["run_id"],
+        launch["state"],
+        len(launch["attempts"]),
+        ranks_of(launch["ranks"]),
+        shown_time(launch["first_ns"], zone),
+        _took(launch["first_ns"], launch["last_ns"]),
+        launch["last_iteration"],
+        launch["lines"],
+        shown_bytes(launch["bytes"] or 0),
+        state_of(launch["completeness"]),
+    ]
 
 
 def _took(first_ns: int | None, last_ns: int | None) -> str | None:
