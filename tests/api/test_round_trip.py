@@ -125,6 +125,9 @@ def test_listings_are_equal(local: Client, remote: Client) -> None:
     assert remote.callsites(run="job").rows == local.callsites(run="job").rows
     uneven = {"run": "job", "uneven": True}
     assert remote.callsites("loss", **uneven).rows == local.callsites("loss", **uneven).rows
+    for shape in ({}, {"with_": "other"}, {"query": "loss", "limit": 1}):
+        expected = local.patterns(run="job", **shape).rows
+        assert remote.patterns(run="job", **shape).rows == expected != []
 
 
 def test_comparisons_are_equal(local: Client, remote: Client) -> None:
@@ -191,6 +194,7 @@ def test_commands_print_the_same(
         ["runs"],
         ["streams", "--run", "job"],
         ["callsites", "--run", "job"],
+        ["patterns", "--run", "job", "--with", "other"],
         ["compare", "--run", "job", "--ranks", "0,2"],
     ):
         codes = [main([*words, "--store", store.url]), main([*words, "--api", url])]

@@ -179,6 +179,12 @@ def _add_listings(app: Resolver, client: Callable[[], Client]) -> None:
         listing = client().callsites(**_given(asked))
         return respond_rows(listing.to_json("callsites"), "callsites", app.current_event.headers)
 
+    @app.get("/v1/patterns", responses=_answers(models.Rows, "templates"))
+    def patterns(asked: Annotated[models.PatternsParameters, Query()]) -> Response[str]:
+        _refuse_unknown(app, models.PatternsParameters)
+        listing = client().patterns(**_given(asked))
+        return respond_rows(listing.to_json("patterns"), "patterns", app.current_event.headers)
+
 
 def _add_frames(app: Resolver, settings: Settings) -> None:
     @app.post("/v1/frames", responses=_RESPONSES | {202: {"description": "kept for good"}})
@@ -217,7 +223,8 @@ def _given(asked: BaseModel) -> dict[str, Any]:
 
 def _refuse_unknown(app: Resolver, model: type[BaseModel]) -> None:
     """Parameters of a GET as strictly as members of a body."""
-    unknown = sorted(app.current_event.query_string_parameters.keys() - model.model_fields.keys())
+    known = {field.alias or name for name, field in model.model_fields.items()}
+    unknown = sorted(app.current_event.query_string_parameters.keys() - known)
     if unknown:
         raise BadInput(f"unknown parameter {unknown[0]}", hint="/openapi.json lists them")
 

@@ -101,6 +101,20 @@ class CallSitesParameters(RunsParameters):
     full_scan: bool = False
 
 
+class PatternsParameters(RunsParameters):
+    """Templates of the lines that match. `limit` 0: all."""
+
+    query: Text = ""
+    attempt: Text | None = None
+    rank: Text | None = None
+    host: Text | None = None
+    level: Text | None = None
+    iteration: Text | None = None
+    with_: Text | None = Field(None, alias="with", description="an earlier run: NAME, or ~1")
+    limit: Number = QUERY_LIMIT_DEFAULT
+    full_scan: bool = False
+
+
 class SearchAnswer(BaseModel):
     """What a search answers; `lines` are the lines of the interfaces."""
 

@@ -78,6 +78,15 @@ COMMANDS: tuple[Command, ...] = (
         example="ranklog callsites --run llama-8b --uneven",
     ),
     Command(
+        "patterns",
+        "lists what is said: templates with counts, ranks, first and last time, an example",
+        "ranklog.cli.patterns",
+        READING + flags.PATTERNS + (flags.FULL_SCAN,),
+        (QUERY,),
+        query=True,
+        example="ranklog patterns 'level>=WARNING' --run llama-8b --with ~1",
+    ),
+    Command(
         "compare",
         "sets ranks of a run, or two runs, side by side: insertions, deletions, changed values",
         "ranklog.cli.compare",

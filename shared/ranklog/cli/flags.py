@@ -126,6 +126,15 @@ CALLSITES = (
     Flag("--uneven", "only what ranks do not say equally often"),
 )
 
+PATTERNS = (
+    Flag("--limit", "the N largest (default: 50 on a terminal, else all; 0: all)", "N", type=whole),
+    Flag(
+        "--with",
+        "an earlier run to tell what is new against: NAME, or ~1, the launch before",
+        "RUN",
+    ),
+)
+
 IMPORT = (
     Flag("--run", "name of the run (needed)", "NAME"),
     Flag("--launch", "launch of the run (default: import)", "ID", "import"),
@@ -165,6 +174,7 @@ ALL: tuple[tuple[Flag, ...], ...] = (
     SEARCH,
     COMPARE,
     CALLSITES,
+    PATTERNS,
     IMPORT,
     EXPORT,
     SERVE,

@@ -60,6 +60,16 @@ class Backend(Protocol):
         self, query: str, given: Restrictions, *, uneven: bool, full_scan: bool
     ) -> Listing: ...
 
+    def patterns(
+        self,
+        query: str,
+        given: Restrictions,
+        *,
+        with_: str | None,
+        limit: int | None,
+        full_scan: bool,
+    ) -> Listing: ...
+
     def compare(
         self,
         query: str,
@@ -199,6 +209,19 @@ class Client:
     ) -> Listing:
         """Who logs how much. `uneven` leaves out what all ranks say equally often."""
         return self._backend.callsites(query, given, uneven=uneven, full_scan=full_scan)
+
+    def patterns(
+        self,
+        query: str = "",
+        *,
+        with_: str | None = None,
+        limit: int | None = limits.QUERY_LIMIT_DEFAULT,
+        full_scan: bool = False,
+        **given: Unpack[Restrictions],
+    ) -> Listing:
+        """Templates of what matches, largest first, with an example each. `with_`: an earlier run
+        (`NAME`, or `~1` for the launch before); `new` then tells what that one never said."""
+        return self._backend.patterns(query, given, with_=with_, limit=limit, full_scan=full_scan)
 
     def compare(
         self,

@@ -10,6 +10,7 @@ from typing import Any
 from ranklog.client.answer import Answer, CountAnswer, Listing
 from ranklog.client.comparison import compare_ranks
 from ranklog.client.listings import list_callsites, list_runs, list_streams
+from ranklog.client.patterns import list_patterns
 from ranklog.client.reader import Reader, local_reader
 from ranklog.client.search import count, search
 from ranklog.client.words import Restrictions, check_shape, field_names, parse_every, read_query
@@ -86,6 +87,19 @@ class Local:
     ) -> Listing:
         asked = self._query(query, given, full_scan=full_scan)
         return list_callsites(self.reader, asked, uneven=uneven)
+
+    def patterns(
+        self,
+        query: str,
+        given: Restrictions,
+        *,
+        with_: str | None,
+        limit: int | None,
+        full_scan: bool,
+    ) -> Listing:
+        most = check_shape(limit, None)
+        asked = self._query(query, given, full_scan=full_scan)
+        return list_patterns(self.reader, asked, with_=with_, limit=most)
 
     def compare(
         self,

@@ -170,6 +170,20 @@ class Remote:
         words = {**given, "query": query, "uneven": uneven or None, "full_scan": full_scan or None}
         return self._listing("GET", "/v1/callsites", "callsites", words)
 
+    def patterns(
+        self,
+        query: str,
+        given: Restrictions,
+        *,
+        with_: str | None,
+        limit: int | None,
+        full_scan: bool,
+    ) -> Listing:
+        most = check_shape(limit, None)
+        words = {**given, "query": query, "with": with_, "limit": most or 0}
+        words |= {"full_scan": full_scan or None}
+        return self._listing("GET", "/v1/patterns", "patterns", words)
+
     def compare(
         self,
         query: str,
