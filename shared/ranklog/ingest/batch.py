@@ -85,12 +85,13 @@ def ingest_frames(
         facts = find_facts(gathered.rows)
         own = rules(tenant) if callable(rules) else rules
         rows = fill_iteration(_apply_rules(gathered.rows, facts, own, report))
-        beside = Beside(frames=tuple(_frame_ref(item) for item in frames))
+        beside = Beside(frames=tuple(_frame_ref(item) for item in frames))  # in one of its indexes
         arrival_ns = min(item.arrival_ns for item in frames)
         report.repeated += len(rows) - len(order)
         for part in split_hours(rows, order, gathered.notes):
             place = Place(tenant, part.hour, keys.day_text(arrival_ns), source, first, last)
             _commit(store, place, rows, facts, part, beside, arrival_ns, report)
+            beside = Beside()
     return report
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ranklog.layout import schema
+from ranklog.layout.encoding import writer_options
 from ranklog.layout.metadata import MetadataColumns
 from ranklog.layout.rows import I32, I64, NO_HEAD, Rows
 from ranklog.limits import ROW_GROUP_ROWS, TIME_BUCKET_ROWS
@@ -23,21 +24,15 @@ from ranklog.model.frame import NO_ITERATION, NO_LEVEL, NO_SITE, STREAM_RANK
 from ranklog.model.stream import Stream
 
 HASH_BYTES = 16
-TEXT_LEVEL = 6
-COLUMN_LEVEL = 3
-_DELTA = (schema.SEQ, schema.TS, schema.ITERATION, schema.GROUP)
-_DICTIONARY = (
+_REQUIRED = (
     schema.TID,
     schema.STREAM,
-    schema.LEVEL,
-    schema.RANK,
+    schema.SEQ,
+    schema.TS,
     schema.FLAGS,
     schema.BODY_AT,
-    schema.CALL_SITE,
-    schema.FUNCTION,
-    schema.LOGGER,
+    schema.TEXT,
 )
-_STATISTICS = (*schema.BASE_COLUMNS[:10],)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +46,17 @@ class SegmentBytes:
 
 
 def order_rows(rows: Rows, chosen: I64, tids: I32) -> I64:
-    """A permutation of `chosen` (positions): by time bucket, template, time; ties as given.
+    """A permutation of `chosen` (positions): by time bucket, template, time, own rank; ties as given.
 
     Inside a template, by time is smaller than by (stream, seq): ranks that say the same at the same
-    time stand together, and times take a third fewer bytes.
+    time stand together, and times take a third fewer bytes. Where lines of a labelled file share
+    their second, ranks in order save a fortieth of the segment.
     """
-    ts = rows.ts[chosen]
-    order = np.argsort(ts, kind="stable")  # sorted runs of streams are merged
+    ts, rank = rows.ts[chosen], rows.rank[chosen]
+    if (rank == STREAM_RANK).all():
+        order = np.argsort(ts, kind="stable")  # sorted runs of streams are merged
+    else:
+        order = np.lexsort((rank, ts))
     order = order[np.argsort(tids[order].astype(np.uint16), kind="stable")]  # a radix sort
     buckets = -(-len(chosen) // TIME_BUCKET_ROWS)
     if buckets > 1:
@@ -84,7 +83,8 @@ def write_segment(
     columns[schema.TEXT] = rows.texts().take(pa.array(order))
     used = np.flatnonzero(stream_places >= 0)
     table = sorted(used.tolist(), key=lambda s: int(stream_places[s]))
-    return _write(columns, [rows.streams[s] for s in table])
+    text_bytes = int((rows.offsets[order + 1] - rows.offsets[order]).sum())
+    return _write(columns, text_bytes, [rows.streams[s] for s in table])
 
 
 def _columns(rows: Rows, order: I64, tids: I32, stream_places: I32) -> dict[str, Any]:
@@ -130,12 +130,15 @@ def _sparse(at: I64, values: Any, count: int, order: I64) -> Any:
     return values.take(pa.array(chosen, mask=chosen < 0))
 
 
-def _write(columns: dict[str, Any], streams: Sequence[Stream]) -> SegmentBytes:
+def _write(columns: dict[str, Any], text_bytes: int, streams: Sequence[Stream]) -> SegmentBytes:
     names = list(columns)
-    table = pa.table(columns)
+    fields = [pa.field(n, columns[n].type, nullable=n not in _REQUIRED) for n in names]
+    table = pa.table(list(columns.values()), schema=pa.schema(fields))
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, table.schema, **_options(names, columns)) as writer:
-        writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+    with pq.ParquetWriter(sink, table.schema, **writer_options(columns, text_bytes)) as writer:
+        for first in range(0, len(table), ROW_GROUP_ROWS):
+            group = table.slice(first, ROW_GROUP_ROWS)
+            writer.write_table(_with_own_names(group), row_group_size=ROW_GROUP_ROWS)
         writer.add_key_value_metadata(
             {
                 schema.VERSION_METADATA: str(schema.SEGMENT_VERSION),
@@ -149,39 +152,21 @@ def _write(columns: dict[str, Any], streams: Sequence[Stream]) -> SegmentBytes:
     return SegmentBytes(data, digest, data[-size:], _chunks(buffer, names))
 
 
-def _options(names: Sequence[str], columns: dict[str, Any]) -> dict[str, Any]:
-    encodings = dict.fromkeys(_DELTA, "DELTA_BINARY_PACKED")
-    dictionary = list(_DICTIONARY)
-    for name in names:
-        parsed = schema.parse_metadata_column(name)
-        if parsed is None:
-            continue
-        if parsed[0] == "str":
-            dictionary.append(name)
-        else:
-            encodings[name] = (
-                "DELTA_BINARY_PACKED" if parsed[0] == "int" else _float_encoding(columns[name])
-            )
-    numeric = [name for name in names if schema.parse_metadata_column(name) and name[:4] != "str:"]
-    return {
-        "compression": "zstd",
-        "compression_level": {
-            name: TEXT_LEVEL if name == schema.TEXT else COLUMN_LEVEL for name in names
-        },
-        "use_dictionary": [name for name in dictionary if name in columns],
-        "column_encoding": {name: way for name, way in encodings.items() if name in columns},
-        "write_statistics": [*_STATISTICS, *numeric],
-        "store_schema": False,
-    }
+def _with_own_names(group: Any) -> Any:
+    """The row group with dictionaries of what it uses: Arrow writes a dictionary as it is given."""
+    for i, field in enumerate(group.schema):
+        if pa.types.is_dictionary(field.type):
+            group = group.set_column(i, field, _own_names(group.column(i).combine_chunks()))
+    return group
 
 
-def _float_encoding(column: Any) -> str:
-    """Short decimals repeat: zstd halves them as they are. Full mantissas are better split."""
-    values = column.drop_null().to_numpy()
-    values = values[np.isfinite(values)]
-    with np.errstate(over="ignore", invalid="ignore"):
-        short = np.count_nonzero(np.round(values, 6) == values)
-    return "PLAIN" if short >= 0.9 * len(values) else "BYTE_STREAM_SPLIT"
+def _own_names(column: Any) -> Any:
+    names = column.dictionary
+    codes = column.indices.fill_null(-1).to_numpy()
+    used = np.bincount(codes + 1, minlength=len(names) + 1)[1:] > 0
+    place = np.append(np.cumsum(used) - 1, -1)[codes].astype(np.int32)
+    kept = names.filter(pa.array(used))
+    return pa.DictionaryArray.from_arrays(pa.array(place, mask=place < 0), kept)
 
 
 def _chunks(buffer: Any, names: Sequence[str]) -> tuple[dict[str, tuple[int, int]], ...]:
