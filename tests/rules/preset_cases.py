@@ -246,9 +246,51 @@ CASES: list[tuple[str, dict[str, int | float | str]]] = [
         ':::MLLOG {"namespace": "", "time_ms": 1714536664883, "event_type": "POINT_IN_TIME", "key": "tracked_stats", "value": {"throughput": 56434.8}, "metadata": {"file": "/workspace/image_classification/common/fit.py", "lineno": 1001, "step": 15}}',
         {
             "event_type": "POINT_IN_TIME",
-            "iteration": 15,
             "key": "tracked_stats",
+            "mllog_step": 15,
             "throughput": 56434.8,
+        },
+    ),
+    (
+        ':::MLLOG {"namespace": "", "time_ms": 1714536664883, "event_type": "POINT_IN_TIME", "key": "tracked_stats", "value": {"train_step_time": 0.5}, "metadata": {"file": "a.py", "lineno": 1, "step": 31.0, "samples_count": 1024.0}}',
+        {
+            "event_type": "POINT_IN_TIME",
+            "iteration": 31,
+            "key": "tracked_stats",
+            "mllog_step": 31,
+            "samples_count": 1024,
+            "train_step_time": 0.5,
+        },
+    ),
+    (
+        ':::MLLOG {"namespace": "", "time_ms": 1714536664883, "event_type": "INTERVAL_START", "key": "block_start", "value": null, "metadata": {"file": "a.py", "lineno": 1, "samples_count": 24576, "step": 5376}}',
+        {
+            "event_type": "INTERVAL_START",
+            "iteration": 5376,
+            "key": "block_start",
+            "mllog_step": 5376,
+            "samples_count": 24576,
+        },
+    ),
+    # the batch of a validation
+    (
+        ':::MLLOG {"namespace": "", "time_ms": 1714536664883, "event_type": "POINT_IN_TIME", "key": "tracked_stats", "value": {"validation_step_time": 0.25}, "metadata": {"file": "a.py", "lineno": 1, "step": 7, "samples_count": 8192}}',
+        {
+            "event_type": "POINT_IN_TIME",
+            "key": "tracked_stats",
+            "mllog_step": 7,
+            "samples_count": 8192,
+            "validation_step_time": 0.25,
+        },
+    ),
+    (
+        ':::MLLOG {"namespace": "", "time_ms": 1714536664883, "event_type": "INTERVAL_END", "key": "block_stop", "value": null, "metadata": {"file": "a.py", "lineno": 1, "samples_count": 1536, "curr_global_step": 192, "self.gbs": 8}}',
+        {
+            "event_type": "INTERVAL_END",
+            "iteration": 192,
+            "key": "block_stop",
+            "samples_count": 1536,
+            "self.gbs": 8,
         },
     ),
     (
@@ -264,6 +306,54 @@ CASES: list[tuple[str, dict[str, int | float | str]]] = [
             "samples_count": 3072,
         },
     ),
+    (
+        "DLL 2020-05-01 12:00:00.123456 - Training Epoch: 0 Training Iteration: 20  average_loss : 11.27 step_loss : 1.5 learning_rate : 3.8e-05",
+        {"average_loss": 11.27, "iteration": 20, "learning_rate": 3.8e-05, "step_loss": 1.5},
+    ),
+    (
+        "step   98/19560 | loss 7.143300 (-0.02z)| norm 1.2200 (+1.10z)| lr 8.50e-05 | 1234.56 ms | 45.1% bf16 MFU | 424242 tok/s",
+        {
+            "dt_ms": 1234.56,
+            "grad_norm": 1.22,
+            "iteration": 98,
+            "learning_rate": 8.5e-05,
+            "loss": 7.1433,
+            "tokens_s": 424242.0,
+            "total": 19560,
+        },
+    ),
+    (
+        "2024-07-03 19:23:24,551 - root - INFO - \x1b[36mstep: 10  \x1b[32mloss: 10.25  \x1b[33mmemory: 9.5GiB(9.75%)  \x1b[34mwps: 1,287  \x1b[35mmfu: 5.25%\x1b[39m",
+        {
+            "iteration": 10,
+            "loss": 10.25,
+            "memory_gib": 9.5,
+            "memory_pct": 9.75,
+            "mfu": 5.25,
+            "tps": 1287,
+        },
+    ),
+    (
+        "[titan] 2025-12-13 06:45:34,345 - root - INFO - step: 530  loss: -0.5  n_tokens: 1,024  grad_norm:  0.25  memory: 63.5GiB(45.5%)  tps: 1,829",
+        {
+            "grad_norm": 0.25,
+            "iteration": 530,
+            "loss": -0.5,
+            "memory_gib": 63.5,
+            "memory_pct": 45.5,
+            "tps": 1829,
+        },
+    ),
+    (
+        "[2021/05/05 19:15:24] ppocr INFO: epoch: [1/500], global_step: 10, lr: 0.001, acc: 0.25, loss: 2.5",
+        {"acc": 0.25, "epoch": 1, "iteration": 10, "learning_rate": 0.001, "loss": 2.5},
+    ),
+    (
+        "INFO:root:Epoch[1] Batch [320]\tSpeed: 11941.69 samples/sec\taccuracy=0.5",
+        {"accuracy": 0.5, "batch": 320, "epoch": 1, "samples_per_second": 11941.69},
+    ),
+    ("Step 1,000 | loss 2.5", {"iteration": 1000, "loss": 2.5}),
+    ("tflops=115.41 step=1 loss=11.25", {"iteration": 1, "loss": 11.25}),
     (
         "DLL 2025-10-03 22:16:01.676767 - Iteration 4031 | train_acc : 0.7227 % | iteration_time : 71.67 ms | train_loss : 0.8359  | last_iter_used_cuda_graph : True ",
         {

@@ -69,6 +69,48 @@ CASES: list[tuple[str, str | None, dict[str, str]]] = [
         },
     ),
     (
+        "E20240613 14:02:03.123456 140234 nccl_comm.cc:77] failed",
+        "glog_year",
+        {
+            "level": "E",
+            "time": "20240613 14:02:03.123456",
+            "tid": "140234",
+            "file": "nccl_comm.cc",
+            "line": "77",
+        },
+    ),
+    (
+        ':::MLLOG {"time_ms": 1714536664883, "key": "a", "metadata": {"step": 1, "file": "a.py", "lineno": 7}}',
+        "mllog",
+        {"time": "1714536664883", "file": "a.py", "line": "7"},
+    ),
+    (
+        "[NeMo D 2024-05-01 22:04:12 nemo_logging:349 rank:3] text",
+        "nemo",
+        {
+            "level": "D",
+            "time": "2024-05-01 22:04:12",
+            "file": "nemo_logging",
+            "line": "349",
+            "rank": "3",
+        },
+    ),
+    (
+        "[2024-12-31 12:10:41][INFO][ezpz/train:1774] iter=10",
+        "ezpz",
+        {"level": "INFO", "time": "2024-12-31 12:10:41", "file": "ezpz/train", "line": "1774"},
+    ),
+    (
+        "WARNING [05/01 10:11:12 d2.engine.defaults]: text",
+        "us_month_day",
+        {"level": "WARNING", "time": "05/01 10:11:12", "logger": "d2.engine.defaults"},
+    ),
+    (
+        "[2024-05-05 19:15:24,123] [    INFO] - text",
+        "time_level",
+        {"level": "INFO", "time": "2024-05-05 19:15:24,123"},
+    ),
+    (
         "W0501 22:04:48.360000 139692391809664 torch/distributed/elastic/api.py:906] Sending",
         "glog",
         {

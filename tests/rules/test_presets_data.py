@@ -160,12 +160,13 @@ def test_mllog_values_equal_the_json(data_dir: Path, name: str) -> None:
         value, metadata = document["value"], document["metadata"]
         if isinstance(value, (int, float)):
             pairs["value"] = int(value) if isinstance(value, bool) else value
-        if (
-            isinstance(metadata, dict)
-            and "step" in metadata
-            and metadata["step"] == int(metadata["step"])
-        ):
-            pairs["iteration"] = int(metadata["step"])
+        if isinstance(metadata, dict) and "step" in metadata:
+            pairs["mllog_step"] = int(metadata["step"])
+            # without a count of samples it may count epochs or tokens, beside a time of validation
+            # it counts validation's batches
+            validates = isinstance(value, dict) and next(iter(value)).startswith("validation")
+            is_iteration = "samples_count" in metadata and not validates
+            pairs["iteration"] = int(metadata["step"]) if is_iteration else None
         if isinstance(metadata, dict) and "samples_count" in metadata:
             pairs["samples_count"] = metadata["samples_count"]
         return pairs

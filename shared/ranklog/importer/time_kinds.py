@@ -51,7 +51,8 @@ def _us_date(values: Any) -> Parsed:
 
 def _compact(values: Any) -> Parsed:
     digits, fits = _fixed(values, 17)
-    return _full(_checked(_civil(digits, (0, 4), (4, 6), (6, 8), 9), fits, 0))
+    fraction, _ = _fraction_and_zone(cut(values, 17))
+    return _full(_checked(_civil(digits, (0, 4), (4, 6), (6, 8), 9), fits, fraction))
 
 
 def _ampm(values: Any) -> Parsed:

@@ -25,7 +25,7 @@ TIME_KINDS = MappingProxyType(
         "glog_mmdd": "0213 23:07:05.692384; two digits each, no year",
         "c10d_md": "1003 22:26:03.467156987; the day is the last two digits, the month what is "
         "left (`430` is April 30), no year",
-        "compact": "20251202 09:12:08",
+        "compact": "20251202 09:12:08, a fraction may follow",
         "epoch_ms": "1714536664883; milliseconds since the epoch, UTC",
         "epoch_us": "1715337972.597315; seconds since the epoch with a fraction, UTC",
         "ctime": "Sun Feb 23 16:24:18 2025",
@@ -83,6 +83,13 @@ HEADS: tuple[Head, ...] = (
         r"^(?P<level>[IWEF])(?P<time>\d{4} \d\d:\d\d:\d\d\.\d{6}) +(?P<tid>\d+) "
         r"(?P<file>\S+?):(?P<line>\d+)\]",
         "glog_mmdd",
+    ),
+    Head(
+        "glog_year",
+        ("]",),
+        r"^(?P<level>[IWEF])(?P<time>\d{8} \d\d:\d\d:\d\d\.\d{6}) +(?P<tid>\d+) "
+        r"(?P<file>\S+?):(?P<line>\d+)\]",
+        "compact",
     ),
     Head("nccl_info", (" NCCL ",), _NCCL + r"NCCL (?P<level>INFO|TRACE) ", "iso"),
     Head(
@@ -147,15 +154,16 @@ HEADS: tuple[Head, ...] = (
     Head(
         "mllog",
         (":::MLLOG ", '"time_ms": '),
-        r'^:::MLLOG \{"namespace": "[^"]*", "time_ms": (?P<time>\d+)'
-        r'(?:.*"metadata": \{"file": "(?P<file>[^"]*)", "lineno": (?P<line>\d+))?',
+        r'^:::MLLOG \{(?:"namespace": "[^"]*", )?"time_ms": (?P<time>\d+)'
+        r'(?:.*"metadata": \{(?:.*, )?"file": "(?P<file>[^"]*)", "lineno": (?P<line>\d+))?',
         "epoch_ms",
     ),
     Head("dllogger", ("DLL ",), r"^DLL (?P<time>" + _ISO + r"\.\d{6}) - ", "iso"),
     Head(
         "nemo",
         ("[NeMo ",),
-        r"^\[NeMo (?P<level>[DIWEC]) (?P<time>" + _ISO + r") (?P<file>[\w.]+):(?P<line>\d+)\]",
+        r"^\[NeMo (?P<level>[DIWEC]) (?P<time>" + _ISO + r") (?P<file>[\w.]+):(?P<line>\d+)"
+        r"(?: rank:(?P<rank>\d+))?\]",
         "iso",
     ),
     Head(
@@ -223,8 +231,8 @@ HEADS: tuple[Head, ...] = (
     Head(
         "ezpz",
         ("][", ":"),
-        r"^\[(?P<time>" + _ISO + r"[.,]\d{3,6})\]\[(?P<level>[A-Z])\]"
-        r"\[(?P<file>[\w./-]+):(?P<line>\d+):(?P<function>[\w.<>]+)\]",
+        r"^\[(?P<time>" + _ISO + r"(?:[.,]\d{3,6})?)\]\[(?P<level>[A-Z]+)\]"
+        r"\[(?P<file>[\w./-]+):(?P<line>\d+)(?::(?P<function>[\w.<>]+))?\]",
         "iso",
     ),
     Head("mxnet", (" Node[",), r"^(?P<time>" + _ISO3 + r") Node\[\d+\] ", "iso"),
@@ -250,7 +258,8 @@ HEADS: tuple[Head, ...] = (
     Head(
         "us_month_day",
         ("[", "]"),
-        r"^\[(?P<time>\d\d/\d\d \d\d:\d\d:\d\d)\]",
+        # detectron2 names the logger, and a level above INFO in front
+        r"^(?:(?P<level>[A-Z]{4,8}) )?\[(?P<time>\d\d/\d\d \d\d:\d\d:\d\d)(?: (?P<logger>[\w.]+))?\]",
         "us_month_day",
     ),
     # --- loguru and Python's logging ----------------------------------------------------------
@@ -359,7 +368,7 @@ HEADS: tuple[Head, ...] = (
     Head(
         "time_level",
         (":",),
-        r"^\[?(?P<time>" + _ISO_ANY + r")\]?[ \t:|-]+\[?(?P<level>" + _LEVEL + r")\b\]?",
+        r"^\[?(?P<time>" + _ISO_ANY + r")\]?[ \t:|-]+\[? *(?P<level>" + _LEVEL + r")\b\]?",
         "iso",
     ),
     Head(

@@ -11,13 +11,15 @@ from ranklog.rules.rule import Rule
 _SET = r"(?: *[=:] *| +)"
 # A word of its own: `val loss` and `lm_loss` are not `loss`.
 _ALONE = r"(?:^|[^A-Za-z0-9_/. -]|[^A-Za-z_/.] )\s*"
-_TRAINING = r".*[^A-Za-z0-9](?i:loss|lr|norm|tokens?)(?:[^A-Za-z0-9]|$)"
+_TRAINING = r"(?:.*[^A-Za-z0-9])?(?i:loss|lr|norm|tokens?)(?:[^A-Za-z0-9]|$)"
+# A count, with or without thousands commas.
+_COUNT = r"(?P<iteration>\d{1,3}(?:,\d{3})+|\d+)"
 
 RULES = (
     Rule(
         "generic_iteration",
         (),
-        rf"(?:^|[^\w/.-])(?i:iteration|global[_ ]step){_SET}#?(?P<iteration>\d+)(?:[^\w.]|\.?$|\. )",
+        rf"(?:^|[^\w/.-])(?i:iteration|global[_ ]step){_SET}#?{_COUNT}(?:[^\w.]|\.?$|\. )",
         ints("iteration"),
         gate=rf"(?:^|[^\w/.-])(?i:iteration|global[_ ]step){_SET}#?\x00",
         fallback=True,
@@ -25,9 +27,9 @@ RULES = (
     Rule(
         "generic_step",
         (),
-        rf"(?:^|[^\w/.-])(?i:step|iter){_SET}(?P<iteration>\d+)(?:[^\w.]|\. ){_TRAINING}",
+        rf"(?:^|[^\w/.-])(?i:step|iter){_SET}{_COUNT}(?:[^\w.]|\. ){_TRAINING}",
         ints("iteration"),
-        gate=rf"(?:^|[^\w/.-])(?i:step|iter){_SET}\x00{_TRAINING}",
+        gate=rf"(?:^|[^\w/.-])(?i:step|iter){_SET}\x00(?:[^\w.]|\. ){_TRAINING}",
         fallback=True,
     ),
     Rule(

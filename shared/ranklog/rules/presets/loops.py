@@ -26,6 +26,16 @@ RULES = (
         | floats("train_loss", "learning_rate", "grad_norm", "val_loss", "accuracy"),
         gate=r"^s:\x00 (?:trl|tel|eval):",
     ),
+    # llm.c's console; z-scores stand behind loss and norm
+    Rule(
+        "llmc_console",
+        ("step ", " | loss ", "| norm ", "| lr "),
+        rf"^step +(?P<iteration>\d+)/(?P<total>\d+) \| loss {num('loss')} .*?\| norm {num('grad_norm')} "
+        rf".*?\| lr {num('learning_rate')} \| {num('dt_ms')} ms "
+        rf".*?\| {num('tokens_s')} tok/s",
+        ints("iteration", "total")
+        | floats("loss", "grad_norm", "learning_rate", "dt_ms", "tokens_s"),
+    ),
     Rule(
         "nanogpt_iter",
         ("iter ", ": loss ", ", time "),
@@ -68,8 +78,10 @@ RULES = (
     ),
     Rule(
         "paddleocr",
-        ("] root INFO: ", ":"),
-        r"\] root INFO: (?P<pairs>(?:epoch: \[|acc:|loss:).*)",
+        ("] ", " INFO: ", ":"),
+        r"^\[\d+/\d+/\d+ [\d:]+\] [\w.]+ INFO: (?:epoch: \[(?P<epoch>\d+)/\d+\], )?"
+        r"(?P<pairs>(?:global_step|iter|acc|loss|lr):.*)",
+        ints("epoch"),
         pairs=Pairs(
             marker=r"(?:^|, )\s*([A-Za-z_]\w*):\s*",
             names={"global_step": "iteration"},
@@ -90,14 +102,14 @@ RULES = (
     ),
     Rule(
         "mxnet_batch",
-        (" Node[", "] Batch ["),
+        ("Epoch[", "] Batch ["),
         r"Epoch\[(?P<epoch>\d+)\] Batch \[(?:\d+-)?(?P<batch>\d+)\]\s+(?P<pairs>.*)",
         ints("epoch", "batch"),
         Pairs("tabs", names={"speed": "samples_per_second"}),
     ),
     Rule(
         "mxnet_epoch",
-        (" Node[", "] Epoch[", "="),
+        ("Epoch[", "] ", "="),
         r"Epoch\[(?P<epoch>\d+)\] (?P<pairs>(?:Time cost|Train-|Validation-)[^=]*=.*)",
         ints("epoch"),
         Pairs("line", names={"time cost": "time_cost_s"}),

@@ -6,9 +6,12 @@ from ranklog.rules.presets.number import NUM, floats, ints, num
 from ranklog.rules.rule import Pairs, Rule
 
 _TITAN = (
-    rf"loss: *{num('loss')}(?: +grad_norm: *{num('grad_norm')})?"
-    r" +memory: *(?P<memory_gib>[\d.]+)GiB\((?P<memory_pct>\d+(?:\.\d+)?)%\)"
-    r" +tps: *(?P<tps>[\d,]+)(?: +tflops: *(?P<tflops>[\d,.]+))?(?: +mfu: *(?P<mfu>[\d.]+%|N/A))?"
+    # forks put numbers of their own between
+    rf"loss: *{num('loss')}(?:(?: +\w+: +\S+)*? +grad_norm: *{num('grad_norm')})?"
+    r"(?: +\w+: +\S+)*? +memory: *(?P<memory_gib>[\d.]+)GiB\((?P<memory_pct>\d+(?:\.\d+)?)%\)"
+    # the first versions call the same number wps
+    r" +(?:tps|wps): *(?P<tps>[\d,]+)"
+    r"(?: +tflops: *(?P<tflops>[\d,.]+))?(?: +mfu: *(?P<mfu>[\d.]+%|N/A))?"
 )
 # Colour codes run into the words, so that only `36GiB(45.35%)` is left to tell the line by.
 _TITAN_GATE = r"\x00\(\x00(?:\.\x00)?%\)"
@@ -68,7 +71,7 @@ RULES = (
     ),
     Rule(
         "torchtitan_step",
-        ("step: ", "loss: ", "memory: ", "tps: "),
+        ("step: ", "loss: ", "memory: ", "ps: "),
         rf"(?:^|- *)step: *(?P<iteration>\d+) +{_TITAN}",
         ints("iteration", "tps") | floats("loss") | _TITAN_TYPES,
         gate=_TITAN_GATE,
@@ -142,9 +145,9 @@ RULES = (
     Rule(
         "ezpz",
         ("][", "="),
-        r"^\[\d+-\d+-\d+ [^\]]*\]\[[A-Z]\]\[[^\]]*\] (?P<pairs>(?:epoch|iter|step|train_iter)=.*)",
+        r"^\[\d+-\d+-\d+ [^\]]*\]\[[A-Z]+\]\[[^\]]*\] (?P<pairs>(?:epoch|iter|step|train_iter)=.*)",
         pairs=Pairs("equals", names={"train_iter": "iteration"}),
-        gate=r"^\[\x00-\x00-\x00 [^\]]*\]\[[A-Z]\]\[[^\]]*\] (?:epoch|iter|step|train_iter)=",
+        gate=r"^\[\x00-\x00-\x00 [^\]]*\]\[[A-Z]+\]\[[^\]]*\] (?:epoch|iter|step|train_iter)=",
     ),
     Rule(
         "ezpz_rank",
