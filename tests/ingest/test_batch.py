@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ranklog.errors import Unavailable
 from ranklog.ingest import records as records_module
 from ranklog.ingest.batch import IngestReport, Record, ingest_batch
-from ranklog.layout import groups, schema, segment, templates, tokens, tokens_pure
+from ranklog.layout import groups, keys, schema, segment, templates, tokens, tokens_pure
 from ranklog.layout.index import SegmentIndex
 from ranklog.limits import DAY_NS, HOUR_NS
 from ranklog.model.frame import (
@@ -285,6 +285,31 @@ def test_keys_of_a_batch_are_these() -> None:
         "acme/runs/llama/17/hours/2026-03-01T00",
     ]
     assert report.committed == [f"acme/index/2026-03-01/00/line.{T0:020d}.{T0 + 5:020d}.s.1.1.idx"]
+
+
+def test_what_is_committed_elsewhere_than_its_arrival_has_a_pointer_there() -> None:
+    store = MemoryStore()
+    rows = [Row("now", ts=T0), Row("now", ts=T0), Row("before", ts=T0 - 5 * HOUR_NS)]
+    report = ingest(store, make_frame(rows))
+    [late] = [key for key in report.committed if "/late/" in key]
+    [pointer] = [info.key for info in store.list("acme/arrivals/")]
+    assert pointer == late.replace("/index/", "/arrivals/2026-03-01/00/")
+    assert (store.get(pointer), keys.index_of_arrival("acme", T0 // HOUR_NS, pointer)) == (
+        b"",
+        late,
+    )
+    ingest(store, make_frame(rows[2:]), first="2")
+    old = [info.key for info in store.list("acme/arrivals/2026-03-01/00/2026-02-28/19/")]
+    assert len(old) == 1
+    ingest(store, make_frame(rows[2:]), first="2")
+    assert len(list(store.list("acme/arrivals/"))) == 2
+
+
+def test_notes_alone_need_no_pointer() -> None:
+    store = MemoryStore()
+    fenced = FrameStream(STREAM, 0, 0, fences=(Fence(T0 // HOUR_NS - 9, ()),))
+    ingest(store, make_frame([], streams=[fenced]))
+    assert list(store.list("acme/arrivals/")) == []
 
 
 def test_a_bad_frame_goes_to_quarantine_and_the_others_are_stored() -> None:

@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ranklog.ingest.commit import Place, is_stale, put_index, put_markers, put_segment
+from ranklog.ingest.commit import (
+    Place,
+    is_stale,
+    put_index,
+    put_markers,
+    put_pointer,
+    put_segment,
+)
 from ranklog.ingest.gather import fill_iteration, gather, merge_values
 from ranklog.ingest.hours import Part, distinct_rows, split_hours
 from ranklog.ingest.records import BadFrame, Received, read_records
@@ -89,7 +96,8 @@ def ingest_frames(
         arrival_ns = min(item.arrival_ns for item in frames)
         report.repeated += len(rows) - len(order)
         for part in split_hours(rows, order, gathered.notes):
-            place = Place(tenant, part.hour, keys.day_text(arrival_ns), source, first, last)
+            where = (source, first, last, keys.hour_of(arrival_ns))
+            place = Place(tenant, part.hour, keys.day_text(arrival_ns), *where)
             _commit(store, place, rows, facts, part, beside, arrival_ns, report)
             beside = Beside()
     return report
@@ -133,7 +141,7 @@ def _commit(
     arrival_ns: int,
     report: IngestReport,
 ) -> None:
-    """Segment, hour markers, index: in this order."""
+    """Segment, hour markers, pointer, index: in this order."""
     bounds = part.bounds(rows, arrival_ns)
     key = place.index_key(KIND_LINE, bounds)
     beside = replace(beside, notes=part.notes)
@@ -147,6 +155,7 @@ def _commit(
         index = built.index(ref)
         if is_stale(started_s):
             index = built.index(put_segment(store, place, built.segment, again=True))
+        put_pointer(store, place, key)
         report.segment_bytes += ref.length
     else:
         put_markers(store, place, launches)

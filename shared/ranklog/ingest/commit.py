@@ -1,4 +1,4 @@
-"""Put a part into the store: segment, hour markers, then the index, whose PUT is the commit.
+"""Put a part into the store: segment, hour markers, pointer, then the index, whose PUT is the commit.
 
 What has no index does not exist. The segment's name ends in the hash of its bytes, so a stalled
 first attempt can't put other bytes under a committed index; an index that is there already was
@@ -22,7 +22,7 @@ from ranklog.store.protocol import Store
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a part goes. `hour` None: late, by the day of arrival."""
+    """Where a part goes. `hour` None: late, by the day of arrival; `arrival_hour`: when it came."""
 
     tenant: str
     hour: int | None
@@ -30,6 +30,7 @@ class Place:
     source: str
     first: str
     last: str
+    arrival_hour: int
 
     def segment_key(self, digest: str) -> str:
         names = (self.source, self.first, self.last, digest)
@@ -60,6 +61,14 @@ def put_markers(store: Store, place: Place, launches: Iterable[tuple[str, str]])
     for run, launch in sorted(set(launches)):
         with contextlib.suppress(AlreadyExists):
             store.put(place.marker_key(run, launch), b"", if_absent=True)
+
+
+def put_pointer(store: Store, place: Place, index: str) -> None:
+    """Lead who follows the hours of arrival to an index that lies elsewhere, before it is there."""
+    if place.hour != place.arrival_hour:
+        with contextlib.suppress(AlreadyExists):
+            key = keys.arrival_key(place.tenant, place.arrival_hour, index)
+            store.put(key, b"", if_absent=True)
 
 
 def put_index(store: Store, key: str, data: bytes) -> bool:

@@ -4,6 +4,8 @@
     <tenant>/data/late/<arrival day>/<same name>
     <tenant>/index/<YYYY-MM-DD>/<HH>/<kind>.<min_ts>.<max_ts>.<source>.<first>.<last>.idx
     <tenant>/index/late/<arrival day>/<same name>
+    <tenant>/arrivals/<YYYY-MM-DD>/<HH>/<YYYY-MM-DD>/<HH>/<name of an index>       zero bytes
+    <tenant>/arrivals/<YYYY-MM-DD>/<HH>/late/<arrival day>/<name of an index>      zero bytes
     <tenant>/runs/<run>/<launch>/hours/<YYYY-MM-DDTHH>      zero bytes
     <tenant>/runs/<run>/<launch>/hours/late-<arrival day>   zero bytes
     <tenant>/runs/<run>/<launch>/imports/…
@@ -162,6 +164,26 @@ def segment_key(
     folder = f"{LATE}/{late_day}/" if hour is None else _hour_folder(hour)
     names = ".".join(_encode_dotless(part) for part in (source, first, last, digest))
     return f"{tenant_prefix(tenant)}data/{folder}{names}.parquet"
+
+
+# --- arrivals -----------------------------------------------------------------------------------
+def arrivals_prefix(tenant: str, hour: int) -> str:
+    """Pointers to the indexes of other hours that arrived in this one."""
+    return f"{tenant_prefix(tenant)}arrivals/{_hour_folder(hour)}"
+
+
+def arrival_key(tenant: str, hour: int, index: str) -> str:
+    """Key of the pointer to an index, given by its key."""
+    return arrivals_prefix(tenant, hour) + index.removeprefix(index_prefix(tenant))
+
+
+def index_of_arrival(tenant: str, hour: int, key: str) -> str:
+    """The index that a pointer names. Raises Corrupt."""
+    prefix = arrivals_prefix(tenant, hour)
+    if not key.startswith(prefix):
+        raise Corrupt(f"not a pointer to an index: {key}")
+    parse_index_key(key)
+    return index_prefix(tenant) + key.removeprefix(prefix)
 
 
 # --- runs ---------------------------------------------------------------------------------------
