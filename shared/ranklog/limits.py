@@ -61,6 +61,10 @@ INDEX_SECTION_BYTES_MAX = 256 * MIB
 COMMIT_AGE_S_MAX = 300
 # Typed metadata columns per segment; keys beyond it go to the overflow column.
 METADATA_COLUMNS_MAX = 256
+# A key with fewer values in a segment overflows as well, but for the fullest so many: a column costs
+# some 200 bytes of footer, index and pages before its first value.
+METADATA_COLUMN_VALUES_MIN = 16
+METADATA_COLUMNS_ALWAYS = 32
 # Distinct letter runs kept per row group; past it the row group is doubt for one-word literals.
 LETTER_RUNS_PER_ROW_GROUP_MAX = 4_096
 
@@ -114,6 +118,8 @@ COMPARE_PEERS_MAX = 6
 COMPARE_PEER_LINES_MAX = 50_000
 # Lines of one compared side; over it the query must be narrowed.
 COMPARE_LINES_MAX = 200_000
+# Ranks of one job, ten times the largest there is; a stream that claims more claims nothing.
+WORLD_RANKS_MAX = 1_000_000
 # Lists in a completeness are cut here, with "more": N.
 COMPLETENESS_LIST_MAX = 100
 # Lines of a match's group that an answer shows beside it; longer groups are cut there.

@@ -177,3 +177,24 @@ def test_the_weakest_certificate_counts() -> None:
 def test_an_empty_fence_of_a_later_hour_proves_nothing_of_this_one() -> None:
     part = entry((0, 5), hour=10, fences=(Fence(12, ()),))
     assert judge([part], hours(10, 11)).state == "behind"
+
+
+def test_a_rank_of_which_the_hours_that_were_read_say_nothing_is_absent() -> None:
+    """It was silent, or what it said has not arrived: nobody can tell."""
+    here = replace(STREAM, world_size=2, rank=0)
+    other = replace(STREAM, world_size=2, rank=1)
+    hour = Window(11, 12, 12 * HOUR_NS)
+    said = entry((1, 2), hour=11, stream=here, fences=(Fence(11, ((1, 2),)), Fence(10, ((0, 1),))))
+    assert (judge([said], hour).absent, judge([said], hour).state) == ([1], "behind")
+    quiet = entry(stream=other, fences=(Fence(11, ()),))
+    assert (judge([said, quiet], hour).absent, judge([said, quiet], hour).state) == ([], "complete")
+
+
+def test_a_world_larger_than_any_claims_nothing() -> None:
+    lying = replace(STREAM, world_size=2**62, rank=0)
+    assert judge([entry((0, 1), end=1, stream=lying)], RUN).state == "complete"
+
+
+def test_a_certificate_of_an_unknown_word_certifies_nothing() -> None:
+    parts = [entry((0, 1), end=1, stream=replace(STREAM, certified="oath")), entry((0, 1), end=1)]
+    assert judge(parts, RUN).certified == "none"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 
 import pytest
 
 from ranklog.client import Client
+from ranklog.client.indexes import IndexCache
 from ranklog.client.local import Local
 from ranklog.errors import BadInput, BadQuery, NotFound
 from ranklog.ingest.batch import ingest_batch
@@ -337,3 +339,75 @@ def test_an_end_that_came_alone_makes_a_default_answer_complete() -> None:
     record = Record(data, T0 + HOUR, "2")
     ingest_batch([record], store=store, source="k", first="2", last="2")
     assert Client(store=store, tenant="acme").search("absent").completeness.state == "complete"
+
+
+@pytest.mark.parametrize("tag", [b"head", b"tmpl", b"rows", b"long", b"site", b"foot", b"blom"])
+@pytest.mark.parametrize("query", ["", "loss", "/step \\d+/", "level>=INFO", "call_site:a.py"])
+def test_a_damaged_section_of_an_index_makes_the_answer_partial(tag: bytes, query: str) -> None:
+    store = MemoryStore()
+    put(store, "1", [Row("step 1 loss q7z", level=20)])
+    put(store, "2", [Row("step 2 loss q8z", level=20)], first_seq={STREAM: 1})
+    index = next(item.key for item in store.list("acme/index/") if item.key.endswith(".2.2.idx"))
+    data = bytearray(store.get(index))
+    at = data.index(tag, 12)
+    start, length = struct.unpack_from("<II", data, at + 4)
+    if length:
+        data[start + length // 2] ^= 0xFF
+    else:
+        data[at] ^= 0xFF
+    store.put(index, bytes(data))
+    completeness = Client(store=store, tenant="acme").search(query, run="llama").completeness
+    assert completeness.state == "partial"
+    assert [item["segment"] for item in completeness.skipped_tasks] == [index]
+
+
+def test_an_index_that_went_after_it_was_listed_makes_the_answer_partial() -> None:
+    class Vanishing(MemoryStore):
+        def get(self, key: str) -> bytes:
+            if key.endswith(".2.2.idx"):
+                raise NotFound(f"no object {key}")
+            return super().get(key)
+
+    store = Vanishing()
+    put(store, "1", [Row("a", stream=stream(kind="arrival"))])
+    put(store, "2", [Row("b", stream=stream(kind="arrival"))])
+    completeness = Client(store=store, tenant="acme").search("", run="llama").completeness
+    assert completeness.state == "partial"
+    assert completeness.skipped_tasks[0]["segment"].endswith(".2.2.idx")
+
+
+def test_an_index_that_can_not_be_read_is_in_the_default_window() -> None:
+    store = MemoryStore()
+    put(store, "1", [Row("old", ts=T0)])
+    put(store, "2", [Row("new", ts=T0 + 90 * HOUR)], first_seq={STREAM: 1})
+    index = next(item.key for item in store.list("acme/index/") if item.key.endswith(".2.2.idx"))
+    store.put(index, b"junk")
+    completeness = Client(store=store, tenant="acme").search("").completeness
+    assert [item["segment"] for item in completeness.skipped_tasks] == [index]
+
+
+def test_what_others_put_into_a_launch_is_passed_over(store: MemoryStore, client: Client) -> None:
+    store.put("acme/runs/llama/17/hours/.keep", b"")
+    assert len(client.search("loss", run="llama").lines) == 40
+
+
+def test_a_cache_smaller_than_a_query_loses_no_index() -> None:
+    store = MemoryStore()
+    for i in range(6):
+        put(store, f"{i}", [Row(f"line {i}", ts=T0 + i)], first_seq={STREAM: i})
+    found = [item.key for item in store.list("acme/index/")]
+    cache = IndexCache(store, bytes_max=1)
+    for last in range(1, 7):  # what was loaded last is cached, and dropped by what comes next
+        assert [index.key for index in cache.load(found[:last]).indexes] == found[:last]
+
+
+def test_keys_that_differ_in_case_are_keys_of_their_own() -> None:
+    store = MemoryStore()
+    put(store, "1", [Row("a", metadata={"Loss": 0.5, "loss": 1.5, "LOSS": 2.5})])
+    client = Client(store=store, tenant="acme")
+    [line] = client.search("", run="llama").lines
+    assert line.metadata == {"Loss": 0.5, "loss": 1.5, "LOSS": 2.5}
+    found = {query: len(client.search(query).lines) for query in ("loss>1", "Loss>1", "LOSS>2")}
+    assert found == {"loss>1": 1, "Loss>1": 0, "LOSS>2": 1}
+    answer = client.sql("select * from lines", run="llama")
+    assert [name for name in answer.columns if name.lower() == "meta.loss"] == ["meta.LOSS"]

@@ -297,3 +297,11 @@ def test_a_frame_over_the_payload_limit_is_not_written(monkeypatch: pytest.Monke
 
     with pytest.raises(TooLarge, match="limit 100"):
         encode_frame(small_frame())
+
+
+@pytest.mark.parametrize("hour", [2_562_047, 2**62])
+def test_a_fence_beyond_64_bits_of_nanoseconds_is_corrupt(hour: int) -> None:
+    builder = FrameBuilder("default", "00", 0, "")
+    builder.fence(stream(), 0, Fence(hour, ((0, 1),)))
+    with pytest.raises(Corrupt, match=f"a fence of hour {hour}"):
+        decode_frame(encode_frame(builder.build()))

@@ -7,7 +7,8 @@ these hours is known. A hole in its sequence numbers is a gap when the missing l
 - a range of hours was read: what a fence says of one of them and nobody has; and, for producers and
   agents, whose time never runs back within a stream, a hole whose neighbours bound it to that range.
 
-What is not proven is *behind*, not complete. Streams of kind `arrival` have no sequence: no gaps.
+A rank of the world of which nothing was read is *absent*: whether it was silent in these hours or
+what it said has not arrived, nobody can tell. What is not proven is *behind*, not complete. Streams of kind `arrival` have no sequence: no gaps.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ranklog.limits import HOUR_NS
+from ranklog.limits import HOUR_NS, WORLD_RANKS_MAX
 from ranklog.model.answer import Completeness
 from ranklog.model.frame import StreamEnd
 from ranklog.model.index import StreamEntry
@@ -161,7 +162,7 @@ def judge_streams(entries: Iterable[StreamEntry], window: Window) -> Completenes
         mark = _watermark(state, window, gaps)
         if mark is not None:
             marks.append(mark)
-    result.absent = absent_ranks(states.values()) if window.whole else []
+    result.absent = absent_ranks(states.values())
     result.watermark_ns = min(marks, default=None)
     result.state = _worst(result)
     return result
@@ -176,7 +177,9 @@ def _worst(result: Completeness) -> str:
 
 
 def _weakest(certificates: Iterable[str]) -> str:
-    return min(certificates, key=CERTIFICATES.index, default="none")
+    """A word that this ranklog does not know certifies nothing."""
+    known = (word if word in CERTIFICATES else "none" for word in certificates)
+    return min(known, key=CERTIFICATES.index, default="none")
 
 
 def _place(state: _StreamState) -> tuple[str, str, int, int, str]:
@@ -260,13 +263,17 @@ def _watermark(state: _StreamState, window: Window, gaps: Sequence[tuple[int, in
 
 
 def absent_ranks(states: Iterable[_StreamState]) -> list[int]:
-    """Ranks of an attempt's world of which no stream has a line or a name."""
+    """Ranks of an attempt's world of which no stream has a line or a name in what was read.
+
+    A world that is said to be larger than any is taken for a mistake.
+    """
     worlds: dict[tuple[str, str, int], int] = {}
     seen: dict[tuple[str, str, int], set[int]] = {}
     for state in states:
         stream = state.stream
         key = (stream.run, stream.launch, stream.attempt)
-        worlds[key] = max(worlds.get(key, 0), stream.world_size or 0)
+        size = stream.world_size or 0
+        worlds[key] = max(worlds.get(key, 0), size if size <= WORLD_RANKS_MAX else 0)
         seen.setdefault(key, set()).update(state.ranks)
     missing: set[int] = set()
     for key, size in worlds.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ranklog import limits
@@ -69,7 +70,10 @@ class Catalog:
 
     def _launch(self, run: str, launch: str) -> Launch:
         prefix = keys.hours_prefix(self._tenant, run, launch)
-        marks = [keys.parse_hour_marker(item.key) for item in self._store.list(prefix)]
+        marks: list[int | str] = []
+        for item in self._store.list(prefix):
+            with suppress(Corrupt):  # not ours: something else lies in the folder
+                marks.append(keys.parse_hour_marker(item.key))
         hours = frozenset(mark for mark in marks if isinstance(mark, int))
         days = [mark.partition("-")[2] for mark in marks if isinstance(mark, str)]
         return Launch(run, launch, hours, tuple(sorted(days)))
@@ -152,7 +156,8 @@ class Catalog:
             hour for item in launches for hour in item.hours if _touches(hour, from_ns, to_ns)
         )
         days = {day for item in launches for day in item.late_days}
-        prefixes = [*self._hour_prefixes(hours), *self._late_prefixes(days)]
+        late = (keys.index_late_prefix(self._tenant, day) for day in sorted(days))
+        prefixes = [*self._hour_prefixes(hours), *late]
         wanted = self._list(prefixes)
         kept = [
             key
@@ -204,8 +209,11 @@ class Catalog:
             some = ordered[at : at + _NEWEST_LOADED_AT_ONCE]
             if newest is not None and ends[some[0]] <= newest:
                 break
-            entries = (e for index in self._indexes.load(some).indexes for e in index.head.streams)
+            loaded = self._indexes.load(some)
+            entries = (entry for index in loaded.indexes for entry in index.head.streams)
             times = [entry.max_ts for entry in entries if entry.max_ts is not None]
+            # One that can't be read counts with its name, so that an answer covers and names it.
+            times += [ends[item["segment"]] for item in loaded.failed]
             newest = max([*times, *([] if newest is None else [newest])], default=None)
         return newest
 
@@ -228,9 +236,6 @@ class Catalog:
             for day, singles in by_day.items()
             for prefix in (singles if len(singles) <= _HOURS_LISTED_SINGLY_MAX else [day])
         ]
-
-    def _late_prefixes(self, days: Iterable[str]) -> list[str]:
-        return [keys.index_late_prefix(self._tenant, day) for day in sorted(days)]
 
     def _list(self, prefixes: Sequence[str]) -> list[str]:
         """Keys of line indexes below any of the prefixes."""

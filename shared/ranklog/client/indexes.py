@@ -41,24 +41,28 @@ class IndexCache:
         self._lock = threading.Lock()
 
     def load(self, keys: Iterable[str]) -> Loaded:
-        """Every index of `keys` that is still there; one that was replaced meanwhile is left out."""
+        """Every index of `keys`, less those that another of them replaces."""
         loaded = Loaded()
         wanted = sorted(set(keys))
-        missing = [key for key in wanted if self._cached(key) is None]
+        # Held from here on: what is fetched below may drop it from the cache.
+        found: dict[str, SegmentIndex | str] = {
+            key: index for key in wanted if (index := self._cached(key)) is not None
+        }
+        missing = [key for key in wanted if key not in found]
         width = min(limits.INDEX_GETS_IN_FLIGHT_MAX, len(missing))
         if width <= 1:
             fetched = [self._fetch(key) for key in missing]
         else:
             with ThreadPoolExecutor(width, thread_name_prefix="ranklog-index") as pool:
                 fetched = list(pool.map(self._fetch, missing))
-        found = dict(zip(missing, fetched, strict=True))
+        found |= zip(missing, fetched, strict=True)
         for key in wanted:
-            item = found[key] if key in found else self._cached(key)
+            item = found[key]
             if isinstance(item, SegmentIndex):
                 loaded.indexes.append(item)
-                loaded.bytes_read += len(item.data) if key in found else 0
-            elif item is not None:
+            else:
                 loaded.failed.append({"segment": key, "reason": item})
+        loaded.bytes_read = sum(len(item.data) for item in fetched if not isinstance(item, str))
         _drop_replaced(loaded)
         return loaded
 
@@ -69,13 +73,17 @@ class IndexCache:
                 self._kept.move_to_end(key)
             return index
 
-    def _fetch(self, key: str) -> SegmentIndex | str | None:
-        """The index, the reason why it can't be read, or None where it is gone."""
+    def _fetch(self, key: str) -> SegmentIndex | str:
+        """The index, or the reason why it can't be read."""
         try:
             index = SegmentIndex.open(self._store.get(key), key)
+            # All of it, now: damage that showed in the middle of planning would fail the query.
+            index.check()
             _ = index.head, index.templates
         except NotFound:
-            return None
+            # Deletion leaves what a running query may have listed: this one went another way, and
+            # its lines may be nowhere else.
+            return f"index is gone: it was listed and is not there: {key}"
         except (Corrupt, NewerVersion) as error:
             return error.message
         except RanklogError as error:

@@ -32,13 +32,20 @@ STREAMS_TABLE, SKIPS_TABLE = "segment_streams", "segment_skips"
 
 
 def segment_columns(indexes: Iterable[SegmentIndex]) -> list[str]:
-    """Metadata and optional columns that some segment has, metadata in order of the key."""
+    """Metadata and optional columns that some segment has, metadata in order of the key.
+
+    Names in SQL know no case: keys that differ in nothing else share a column.
+    """
     metadata: set[str] = set()
     optional: set[str] = set()
     for index in indexes:
         metadata.update(index.head.columns)
         optional.update(*(group.chunks for group in index.head.row_groups[:1]))
-    return [*sorted(metadata), *(name for name in schema.OPTIONAL_COLUMNS if name in optional)]
+    distinct = {name.lower(): name for name in sorted(metadata, reverse=True)}
+    return [
+        *sorted(distinct.values()),
+        *(name for name in schema.OPTIONAL_COLUMNS if name in optional),
+    ]
 
 
 def lines_sql(source: str, columns: Iterable[str], *, typed: bool = False) -> str:
@@ -86,9 +93,10 @@ def lines_sql(source: str, columns: Iterable[str], *, typed: bool = False) -> st
 
 def _merged(metadata: Iterable[str]) -> dict[str, str]:
     types: dict[str, set[str]] = {}
+    spelled: dict[str, str] = {}
     for name in metadata:
         type_, _, key = name.partition(":")
-        types.setdefault(key, set()).add(type_)
+        types.setdefault(spelled.setdefault(key.lower(), key), set()).add(type_)
     merged: dict[str, str] = {}
     for key, found in types.items():
         numbers = [f"f.{quoted(f'{t}:{key}')}" for t in ("int", "float") if t in found]

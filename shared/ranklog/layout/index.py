@@ -33,6 +33,7 @@ INDEX_VERSION = 1
 MAGIC = b"RLIX"
 _PREFIX = struct.Struct("<4sHHI")
 _SECTION = struct.Struct("<4sIII")
+_TAGS = (b"head", b"tmpl", b"rows", b"long", b"site", b"foot", b"blom")
 _SITE_FIELDS = tuple(name for name in SiteCount.__slots__ if name != "ranks")
 # What a damaged section's msgpack may raise on its way into our values.
 _DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, struct.error)
@@ -89,6 +90,7 @@ class SegmentIndex:
         self.data = data
         self.key = key
         self._sections = sections
+        self.derived: object = None  # what a reader works out of it and keeps beside it
 
     @classmethod
     def open(cls, data: bytes, key: str) -> SegmentIndex:
@@ -107,6 +109,11 @@ class SegmentIndex:
             tag: (start, length, crc) for tag, start, length, crc in _SECTION.iter_unpack(table)
         }
         return cls(data, key, sections)
+
+    def check(self) -> None:
+        """Whether every section is there and undamaged, without unpacking any. Raises Corrupt."""
+        for tag in _TAGS:
+            self._stored(tag)
 
     def __repr__(self) -> str:
         return f"SegmentIndex({self.key!r}, {len(self.data)} bytes)"

@@ -15,7 +15,11 @@ import pyarrow as pa
 
 from ranklog.layout import schema
 from ranklog.layout.rows import I64, MetadataValues
-from ranklog.limits import METADATA_COLUMNS_MAX
+from ranklog.limits import (
+    METADATA_COLUMN_VALUES_MIN,
+    METADATA_COLUMNS_ALWAYS,
+    METADATA_COLUMNS_MAX,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,11 @@ def json_value(value: int | float | str) -> int | float | str:
 def choose_columns(
     metadata: Sequence[MetadataValues], in_segment: npt.NDArray[np.bool_]
 ) -> MetadataColumns:
-    """Columns of one segment: the fullest METADATA_COLUMNS_MAX, ties by name; the rest overflows."""
+    """Columns of one segment: the fullest METADATA_COLUMNS_MAX, ties by name; the rest overflows.
+
+    So does a key that differs from a fuller one in case only: DuckDB takes `Loss` and `loss` for one
+    column. In the overflow column both keep their names.
+    """
     cut = []
     for column in metadata:
         keep = in_segment[column.rows]
@@ -97,5 +105,17 @@ def choose_columns(
                 )
             )
     cut.sort(key=lambda c: (-len(c.rows), c.key, c.type))
-    columns = sorted(cut[:METADATA_COLUMNS_MAX], key=lambda c: (c.key, c.type))
-    return MetadataColumns(len(in_segment), tuple(columns), tuple(cut[METADATA_COLUMNS_MAX:]))
+    columns: dict[str, MetadataValues] = {}
+    overflow = []
+    for column in cut:
+        folded = schema.metadata_column(column.type, column.key).lower()
+        sparse = len(column.rows) < METADATA_COLUMN_VALUES_MIN
+        limit = min(
+            METADATA_COLUMNS_ALWAYS if sparse else METADATA_COLUMNS_MAX, METADATA_COLUMNS_MAX
+        )
+        if folded in columns or len(columns) >= limit:
+            overflow.append(column)
+        else:
+            columns[folded] = column
+    chosen = sorted(columns.values(), key=lambda c: (c.key, c.type))
+    return MetadataColumns(len(in_segment), tuple(chosen), tuple(overflow))

@@ -204,7 +204,9 @@ def _fence(fields: object) -> Fence:
     pairs = tuple(_range(item) for item in _array(ranges))
     if any(low >= high for low, high in pairs):
         raise Corrupt("a fence has an empty or reversed range")
-    return Fence(_integer(hour), pairs)
+    if (_integer(hour) + 1) * limits.HOUR_NS > INT64_MAX:
+        raise Corrupt(f"a fence of hour {hour} is beyond 64 bits of nanoseconds")
+    return Fence(hour, pairs)
 
 
 def _range(fields: object) -> tuple[int, int]:
