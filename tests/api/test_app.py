@@ -47,6 +47,13 @@ def test_without_a_body_everything_is_asked_for(api: Handler) -> None:
     assert len(call(api, "POST", "/v1/search")[1]["lines"]) == 13
 
 
+def test_what_curl_calls_a_form_is_json(api: Handler) -> None:
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    found = call(api, "POST", "/v1/search", {"query": "odd"}, headers=form)[1]
+    assert [line["text"] for line in found["lines"]] == ["loss is odd"]
+    assert "unknown member x" in call(api, "POST", "/v1/count", {"x": 1}, headers=form)[1]["detail"]
+
+
 def test_restrictions_are_members(api: Handler) -> None:
     body = {"run": "job", "rank": "0-1", "iteration": "1..3", "level": "INFO"}
     found = call(api, "POST", "/v1/search", body)[1]
@@ -149,6 +156,7 @@ def test_the_health_and_the_description_need_no_key() -> None:
         ("POST", "/v1/search", [1], 400, "the body: "),
         ("POST", "/v1/search", b"{", 400, "no JSON"),
         ("POST", "/v1/search", b"\xff", 400, "no UTF-8"),
+        ("POST", "/v1/search", b"[" * 100_000, 400, "nested too deeply"),
         ("POST", "/v1/search", {"query": "(a"}, 400, ""),
         ("POST", "/v1/search", {"run": "nobody"}, 404, "no run named nobody"),
         ("POST", "/v1/search", b"x" * (REQUEST_BYTES_MAX + 10), 413, "limit"),

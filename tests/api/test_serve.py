@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import shutil
 import ssl
 import subprocess
@@ -141,7 +142,8 @@ def test_a_body_over_the_limit_is_refused_before_it_is_read(
     response = connection.getresponse()
     assert response.status == status
     assert response.headers["Content-Type"] == "application/problem+json"
-    response.read()
+    problem = json.loads(response.read())
+    assert set(problem) == {"type", "title", "status", "detail", "kind", "hint", "position"}
     connection.close()
     assert SEEN == []
 

@@ -31,6 +31,7 @@ from ranklog.stream.frames import peek_header
 
 Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
 
+FORM = "application/x-www-form-urlencoded"
 # What anyone may ask.
 PUBLIC = frozenset(["/v1/health", "/openapi.json"])
 _RESPONSES: dict[int, Any] = {
@@ -63,15 +64,21 @@ def make_api(settings: Settings) -> Handler:
 
 
 def _checked(event: dict[str, Any]) -> dict[str, Any]:
-    """An event whose body is within the limit; a POST without a body has an empty question."""
+    """An event whose body is within the limit; a POST without a body has an empty question.
+
+    `curl -d` calls any body a form: there are no forms here, so it is taken for JSON.
+    """
     body = event.get("body") or ""
     size = len(body) * 3 // 4 if event.get("isBase64Encoded") else len(body)
     if size > REQUEST_BYTES_MAX:
         raise TooLarge(f"a body of {size} bytes, limit {REQUEST_BYTES_MAX}")
     method = event.get("requestContext", {}).get("http", {}).get("method")
-    if not body and method == "POST" and event.get("rawPath") != "/v1/frames":
-        return {**event, "body": "{}", "isBase64Encoded": False}
-    return event
+    if method != "POST" or event.get("rawPath") == "/v1/frames":
+        return event
+    headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
+    if str(headers.get("content-type", "")).startswith(FORM):
+        event = {**event, "headers": {**headers, "content-type": "application/json"}}
+    return event if body else {**event, "body": "{}", "isBase64Encoded": False}
 
 
 def _resolver(settings: Settings) -> Resolver:

@@ -42,8 +42,10 @@ class Keys:
         """Keys of a JSON file `{"tenant": ["hash", …]}`. Raises BadInput."""
         try:
             found = json.loads(Path(path).read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            raise BadInput(f"can't read keys from {path}: {error}") from error
+        except OSError as error:
+            raise BadInput(f"can't read keys from {path}: {error.strerror or error}") from error
+        except ValueError as error:
+            raise BadInput(f"{path} is no JSON: {error}") from error
         if not isinstance(found, dict) or not all(
             isinstance(known, list) and all(isinstance(item, str) for item in known)
             for known in found.values()

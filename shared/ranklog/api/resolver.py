@@ -37,6 +37,7 @@ class Resolver(APIGatewayHttpResolver):
         self.exception_handler(RequestValidationError)(_invalid)
         self.exception_handler(RequestUnsupportedContentType)(_unsupported)
         self.exception_handler(UnicodeDecodeError)(_no_text)
+        self.exception_handler(RecursionError)(_too_deep)
         self.exception_handler(NotFoundError)(_not_found)
         self.exception_handler(ServiceError)(_service_error)
         self.exception_handler(Exception)(_internal)
@@ -100,6 +101,10 @@ def _unsupported(error: RequestUnsupportedContentType) -> Response[str]:
 
 def _no_text(error: UnicodeDecodeError) -> Response[str]:
     return problem(HTTPStatus.BAD_REQUEST, "the body is no UTF-8", kind="bad_input")
+
+
+def _too_deep(error: RecursionError) -> Response[str]:
+    return problem(HTTPStatus.BAD_REQUEST, "the body is nested too deeply", kind="bad_input")
 
 
 def _not_found(error: NotFoundError) -> Response[str]:

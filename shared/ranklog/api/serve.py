@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from ranklog.api.problems import PROBLEM
+from ranklog.api.problems import PROBLEM, problem
 from ranklog.errors import BadInput
 from ranklog.limits import REQUEST_BYTES_MAX
 
@@ -132,9 +132,9 @@ class _RequestHandler(BaseHTTPRequestHandler):
 
     def _refuse(self, status: int, detail: str) -> None:
         self.close_connection = True
-        text = f'{{"type":"about:blank","title":"refused","status":{status},"detail":"{detail}"}}'
+        refused = problem(status, detail, kind=BadInput.kind)
         headers = {"Content-Type": PROBLEM, "Connection": "close"}
-        self._send({"statusCode": status, "headers": headers, "body": text.replace("'", "")})
+        self._send({"statusCode": status, "headers": headers, "body": refused.body})
 
     def _send(self, response: Mapping[str, Any]) -> None:
         raw = response.get("body") or ""
