@@ -68,6 +68,28 @@ def test_pruned_answers_equal_full_scans_and_the_oracle(
         assert count.count == len(wanted)
 
 
+COUNTED = ["call_site", "function", "logger", "level", "template", "rank", "host", "iteration"]
+# what the indexes can decide without a scan, where nothing else is asked
+DECIDED = ["*", "level>=INFO", "NOT level:ERROR", "rank:0", "rank:0..2 level<ERROR", "rank:null"]
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    by=st.lists(st.sampled_from(COUNTED), max_size=3, unique=True),
+    terms=st.lists(st.sampled_from(DECIDED), min_size=1, max_size=2, unique=True),
+    seed=st.none() | st.integers(0, 2**32),
+)
+def test_counts_of_indexes_equal_full_scans(
+    clients: list[Client], by: list[str], terms: list[str], seed: int | None
+) -> None:
+    query = " ".join(f"({term})" for term in terms)
+    if seed is not None:
+        query += f" ({random_query(random.Random(seed))})"
+    scanned = clients[1].count(query, by=by, full_scan=True, **BOUNDS)  # type: ignore[arg-type]
+    for client in clients:
+        assert client.count(query, by=by, **BOUNDS).rows == scanned.rows  # type: ignore[arg-type]
+
+
 @settings(max_examples=10, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32))
 def test_any_corpus_answers_as_the_oracle(seed: int) -> None:

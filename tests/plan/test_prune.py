@@ -356,6 +356,26 @@ def test_certain_rows_need_no_scan() -> None:
     assert not prune(built.index, expression("/l.ss/")).certain
 
 
+def test_rank_and_level_of_one_line_are_looked_up_together() -> None:
+    rows = [
+        Row("same x", level=level, site=1, rank=rank) for level, rank in ((20, 7), (40, 3))
+    ] * ROWS
+    index = build(rows).index
+    pruned = prune(index, expression("rank:7 level>=ERROR"))
+    assert pruned.row_groups == ()
+    assert {witness.by for witness in pruned.skipped} == {"site"}
+    assert prune(index, expression("rank:3 level>=ERROR")).row_groups == (0, 1)
+
+
+def test_site_tables_count_by_rank() -> None:
+    rows = [Row("x", level=20, site=1, rank=7)] * 3 + [Row("y 1", level=40, site=2, rank=3)] * 2
+    index = build(rows).index
+    counted = Pruner(expression("rank:7 OR level:ERROR")).counts(index, by_rank=True)
+    assert counted is not None
+    assert [(item.rank, item.lines) for item in counted if item.lines] == [(7, 3), (3, 2)]
+    assert Pruner(expression("1")).counts(index, by_rank=False) is None
+
+
 def test_nan_fails_comparisons_so_its_row_group_is_not_certain() -> None:
     rows = [Row("x", metadata={"loss": 1.0}), Row("x", metadata={"loss": float("nan")})]
     pruned = prune(build(rows).index, expression("loss<2"))

@@ -21,6 +21,7 @@ class Scope:
     """`indexes[number]` has rows in scope or not: pruning decides. `failed` could not be read.
 
     `launches` None: all runs. `skips` are the rows of a segment that another one answers.
+    `span`: times of the streams in scope, half-open.
     """
 
     launches: list[Launch] | None
@@ -30,6 +31,7 @@ class Scope:
     skips: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
     index_bytes: int = 0
     judged: Completeness = field(default_factory=Completeness)
+    span: tuple[int | None, int | None] = (None, None)
 
     @property
     def run_ids(self) -> list[str]:
@@ -120,9 +122,9 @@ def _load(reader: Reader, launches: list[Launch] | None, listing: Listing) -> Sc
     place = (tuple(index.key for index in loaded.indexes), names, window)
     known = reader.facts.get(place)
     if known is None:
-        known = (_skips(scope), judge_streams(scope.entries(), window))
+        known = (_skips(scope), judge_streams(scope.entries(), window), _span(scope))
         reader.facts.put(place, known)
-    scope.skips, scope.judged = known
+    scope.skips, scope.judged, scope.span = known
     return scope
 
 
@@ -135,6 +137,17 @@ def _skips(scope: Scope) -> dict[int, list[tuple[int, int, int]]]:
     return skipped_ranges(tables)
 
 
+def _span(scope: Scope) -> tuple[int | None, int | None]:
+    """Times of the streams in scope, half-open."""
+    times = [
+        (entry.min_ts, entry.max_ts)
+        for entry in scope.entries()
+        if entry.min_ts is not None and entry.max_ts is not None
+    ]
+    low = min((low for low, _ in times), default=None)
+    return low, max((high + 1 for _, high in times), default=None)
+
+
 def _fill_report(scope: Scope, report: Report) -> None:
     listing = scope.listing
     report.from_ns, report.to_ns, report.defaulted = (
@@ -143,14 +156,8 @@ def _fill_report(scope: Scope, report: Report) -> None:
         listing.defaulted,
     )
     if scope.launches is not None:
-        times = [
-            (entry.min_ts, entry.max_ts)
-            for entry in scope.entries()
-            if entry.min_ts is not None and entry.max_ts is not None
-        ]
-        if report.from_ns is None:
-            report.from_ns = min((low for low, _ in times), default=None)
-        if report.to_ns is None:
-            report.to_ns = max((high + 1 for _, high in times), default=None)
+        from_ns, to_ns = scope.span
+        report.from_ns = from_ns if report.from_ns is None else report.from_ns
+        report.to_ns = to_ns if report.to_ns is None else report.to_ns
     report.run_ids = scope.run_ids
     report.bytes_read += scope.index_bytes

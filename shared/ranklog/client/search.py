@@ -54,9 +54,15 @@ class Search:
         """The query's terms inside the scope, joins answered."""
         return all_of([*self.scope.restriction(), resolve_joins(self, self.query.expr)])
 
-    def plan(self, expr: q.Expr, shape: Lines | Groups, after: Any = None) -> Plan:
+    def plan(
+        self,
+        expr: q.Expr,
+        shape: Lines | Groups,
+        after: Any = None,
+        count_by: tuple[str, ...] | None = None,
+    ) -> Plan:
         """Prune; counts go into the report."""
-        options = PlanOptions(self.query.full_scan, self.query.explain, after)
+        options = PlanOptions(self.query.full_scan, self.query.explain, after, count_by)
         with timed(self.report, "plan"):
             plan = build_plan(
                 expr,
@@ -219,7 +225,8 @@ def count(reader: Reader, query: q.Query) -> CountAnswer:
     run = begin(reader, query)
     expr = run.expr()
     merge = GroupMerge(run.scope.indexes, query.by, query.every_ns, query.every_iterations)
-    plan = run.plan(expr, merge.shape)
+    bucketed = query.every_ns is not None or query.every_iterations is not None
+    plan = run.plan(expr, merge.shape, count_by=None if bucketed else query.by)
     if query.explain:
         return CountAnswer((), [], run.completeness(), run.report, _explain(query, plan))
     _count_from_indexes(run, plan, merge)
@@ -233,7 +240,9 @@ def count(reader: Reader, query: q.Query) -> CountAnswer:
 
 
 def _count_from_indexes(run: Search, plan: Plan, merge: GroupMerge) -> None:
-    """Where pruning says that every row left matches, their number needs no scan."""
+    """What the site tables decide, and where pruning says that every row left matches."""
+    for number, lines in plan.counted.items():
+        merge.add_sites(number, lines)
     if plan.shape != Groups(()):
         return
     certain = [scan for scan in plan.scans if scan.certain and not scan.skip]

@@ -16,6 +16,7 @@ from ranklog.layout import schema
 from ranklog.layout.index import SegmentIndex
 from ranklog.merge.lines import FLOATS, line_rank
 from ranklog.model.stream import Stream
+from ranklog.plan.prune_sites import SITE_FIELDS, SiteLines
 from ranklog.plan.scope import STREAM_FIELDS, template_text
 from ranklog.plan.tasks import Groups, Outcome
 
@@ -97,10 +98,7 @@ class GroupMerge:
         for i, key in enumerate(keys):
             if count[i]:
                 self._add(key, columns, i)
-        if len(self.groups) > limits.GROUPS_MAX:
-            raise BadQuery(
-                f"more than {limits.GROUPS_MAX} groups", hint="count by fewer or coarser fields"
-            )
+        self._check_size()
 
     def _add(self, key: tuple[Any, ...], columns: dict[str, list[Any]], i: int) -> None:
         total = self.groups.setdefault(key, GroupTotals())
@@ -110,6 +108,21 @@ class GroupMerge:
             total.bytes += columns["bytes"][i]
             total.first_ns = first if total.first_ns is None else min(first, total.first_ns)
             total.last_ns = last if total.last_ns is None else max(last, total.last_ns)
+
+    def add_sites(self, number: int, lines: Sequence[SiteLines]) -> None:
+        """Take lines that the index of a segment counted. Raises BadQuery over GROUPS_MAX."""
+        templates = self._indexes[number].templates
+        for item in lines:
+            if item.lines:
+                key = tuple(_of_site(field, item, templates) for field in self._by)
+                self.groups.setdefault(key, GroupTotals()).count += item.lines
+        self._check_size()
+
+    def _check_size(self) -> None:
+        if len(self.groups) > limits.GROUPS_MAX:
+            raise BadQuery(
+                f"more than {limits.GROUPS_MAX} groups", hint="count by fewer or coarser fields"
+            )
 
     def add_total(self, lines: int) -> None:
         """Take lines that an index counted, where there are no fields."""
@@ -140,6 +153,15 @@ class GroupMerge:
 
     def total(self) -> int:
         return sum(group.count for group in self.groups.values())
+
+
+def _of_site(field: str, item: SiteLines, templates: Sequence[str]) -> Any:
+    """A field's value of lines that a site table counted."""
+    if field == "rank":
+        return item.rank
+    if field == "template":
+        return template_text(templates[item.site.tid]) if item.site.tid else None
+    return SITE_FIELDS[field](item.site)
 
 
 def stream_value(stream: Stream, field: str) -> Any:

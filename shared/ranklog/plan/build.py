@@ -14,8 +14,10 @@ from ranklog.model import query as q
 from ranklog.model.index import StreamEntry
 from ranklog.plan.near import NearKeys
 from ranklog.plan.prune import Pruner
-from ranklog.plan.scope import Resolver, can_match, prepare
+from ranklog.plan.prune_sites import COUNTED_FIELDS, SiteLines
+from ranklog.plan.scope import Resolver, StreamTerms, can_match, prepare
 from ranklog.plan.segments import Kept, plan_scan
+from ranklog.plan.tables import tables_of
 from ranklog.plan.tasks import Groups, LeafExpr, Lines, NearRows, SegmentScan
 from ranklog.plan.values import Regexes
 
@@ -24,7 +26,9 @@ Skips: TypeAlias = Mapping[int, Sequence[tuple[int, int, int]]]
 
 @dataclass(slots=True)
 class Plan:
-    """What to scan, and what was left out. `explained`: one object per segment, where asked for."""
+    """What to scan, and what was left out. `explained`: one object per segment, where asked for.
+    `counted`: segments whose lines the index has counted, by call site.
+    """
 
     expr: LeafExpr
     shape: Lines | Groups
@@ -35,15 +39,19 @@ class Plan:
     row_groups_total: int = 0
     row_groups_pruned: int = 0
     explained: list[dict[str, Any]] = field(default_factory=list)
+    counted: dict[int, list[SiteLines]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """`full_scan`: every row of every segment is looked at. `after`: (ts, stream_id, seq)."""
+    """`full_scan`: every row of every segment is looked at. `after`: (ts, stream_id, seq).
+    `count_by`: fields of a count, which an index may answer; None: lines or more are wanted.
+    """
 
     full_scan: bool = False
     explain: bool = False
     after: tuple[int, str, int] | None = None
+    count_by: tuple[str, ...] | None = None
 
 
 def build_plan(
@@ -58,8 +66,9 @@ def build_plan(
     prepared = prepare(expr)
     keys = NearKeys(prepared.near, _entries(indexes.values()))
     plan = Plan(prepared.expr, shape)
-    resolver = Resolver(prepared, regexes)
-    pruner = Pruner(expr, regexes)
+    streams = StreamTerms(regexes)
+    resolver = Resolver(prepared, regexes, streams)
+    pruner = Pruner(expr, regexes, streams)
     for number, index in indexes.items():
         if index.head.segment is None:
             continue
@@ -72,10 +81,22 @@ def build_plan(
             continue
         plan.row_groups_pruned += len(index.head.row_groups) - len(kept.row_groups)
         kept.skip = skips.get(number, ())
+        counted = None if kept.skip else _counted(index, pruner, options)
+        if counted is not None:
+            plan.counted[number] = counted
+            continue
         scan = plan_scan(number, index, kept, prepared.expr, shape)
         plan.scans.append(_with_near(scan, index, keys, prepared.near, options))
     plan.near = keys.rows()
     return plan
+
+
+def _counted(index: SegmentIndex, pruner: Pruner, options: PlanOptions) -> list[SiteLines] | None:
+    """Matching lines by call site from the index alone; None: they must be scanned."""
+    by = options.count_by
+    if options.full_scan or by is None or not COUNTED_FIELDS.issuperset(by):
+        return None
+    return pruner.counts(index, by_rank="rank" in by)
 
 
 def _entries(indexes: Iterable[SegmentIndex]) -> Iterable[StreamEntry]:
@@ -92,18 +113,17 @@ def _keep(
     """What is left of a segment, None where no row can match."""
     head = index.head
     everything = range(len(head.row_groups))
-    kept = Kept(everything, slots=resolver.fill(head.streams, index.templates))
+    kept = Kept(everything, slots=resolver.fill(index))
     if options.full_scan:
         return kept
     if _beyond(options.after, plan.shape, head.min_ts, head.max_ts):
         _explain(plan, options, index, 0, ["every line comes before the cursor"])
         return None
-    overrides = any(entry.ranks for entry in head.streams)
     sizes = (len(head.streams), len(index.templates))
-    if can_match(plan.expr, kept.slots, *sizes, overrides) is False:
+    if can_match(plan.expr, kept.slots, *sizes, tables_of(index).ranked) is False:
         _explain(plan, options, index, 0, ["no stream or template of the segment fits"])
         return None
-    pruned = pruner.prune(index)
+    pruned = pruner.prune(index, explain=options.explain)
     kept.row_groups, kept.tids = pruned.row_groups, pruned.tids
     kept.rows = None if pruned.tids is None else pruned.rows
     kept.certain = pruned.certain

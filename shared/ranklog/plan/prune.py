@@ -1,15 +1,15 @@
 """Which row groups and templates of a segment might match a query, from its index alone.
 
-A *cell* is the rows of one template in one row group. For each cell a query is answered with two
+For each cell (`tables`: the rows of one template in one row group) a query is answered with two
 bits: it *might* match a row, it *surely* matches every row. NOT swaps them, so that a negated term
 prunes what its term surely matches. Doubt is "might, not surely", and keeps.
 
-Shapes: a set of templates is a Python int, bit `tid`; a `Cells` is (might, surely), two such sets.
+Shapes: a `Cells` is (might, surely), two sets of templates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -18,15 +18,19 @@ from typing import Any, Protocol, TypeAlias
 from ranklog.layout.index import SegmentIndex
 from ranklog.model import query as q
 from ranklog.plan.literals import AllOf, AnyOf, Anything, LiteralTree, Required, required_literals
-from ranklog.plan.prune_fields import FieldTerm, SegmentFacts
+from ranklog.plan.prune_fields import FieldTerm, SegmentFacts, globs
+from ranklog.plan.prune_sites import SiteLines, SiteTerms, asks_sites
 from ranklog.plan.prune_text import Dictionary, LiteralTerm
 from ranklog.plan.render import render_expr
+from ranklog.plan.scope import StreamTerms
+from ranklog.plan.tables import bits, tables_of
 from ranklog.plan.values import Regexes
 
 Cells: TypeAlias = "tuple[int, int]"
 Reason: TypeAlias = "tuple[str, str]"
 # At most that many reasons of one segment are shown.
 WITNESSES_MAX = 100
+_NO_SITE = "no call site, level and rank of these lines fit together"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,27 +76,56 @@ def prune(index: SegmentIndex, expr: q.Expr, regexes: Regexes | None = None) -> 
 class Pruner:
     """A query that prunes segment after segment; its regexes are read once."""
 
-    def __init__(self, expr: q.Expr, regexes: Regexes | None = None) -> None:
+    def __init__(
+        self,
+        expr: q.Expr,
+        regexes: Regexes | None = None,
+        streams: StreamTerms | None = None,
+    ) -> None:
         self._expr = expr
         self._regexes = regexes
+        self._streams = streams or StreamTerms(regexes or globs)
         self._required: dict[q.Matches, Required] = {}
+        self._asks_sites = asks_sites(expr)
 
-    def prune(self, index: SegmentIndex) -> Pruned:
-        """Raises Corrupt where a section of the index is damaged."""
-        facts = SegmentFacts(index, self._regexes)
+    def prune(self, index: SegmentIndex, *, explain: bool = True) -> Pruned:
+        """Raises Corrupt where a section of the index is damaged. Witnesses only with `explain`."""
+        tables = tables_of(index)
+        facts = SegmentFacts(index, self._regexes, self._streams)
         term = self._term(self._expr, facts, Dictionary(index))
-        present = _templates_of_groups(index)
+        present = tables.present
+        sites = self._site_terms(index).might(self._expr) if self._asks_sites else -1
         left, skipped, certain = [], [], True
         for group, templates in enumerate(present):
             might, surely = term.cells(group)
-            left.append(might & templates)
-            certain = certain and not might & templates & ~surely
-            if not left[group]:
-                skipped.append(Witness(group, *term.reason(group, templates)))
+            left.append(might & templates & sites)
+            certain = certain and not left[group] & ~surely
+            if explain and not left[group]:
+                both = might & templates
+                by, what = term.reason(group, templates) if not both else ("site", _NO_SITE)
+                skipped.append(Witness(group, by, what))
         kept = tuple(group for group, templates in enumerate(left) if templates)
         everywhere = all(left[group] == present[group] for group in kept)
-        tids = None if everywhere else tuple(_bits(reduce(or_, left, 0)))
-        return Pruned(kept, tids, _row_ranges(index, left), certain, tuple(skipped))
+        tids = None if everywhere else tuple(bits(reduce(or_, left, 0)))
+        return Pruned(kept, tids, tables.row_ranges(left), certain, tuple(skipped))
+
+    def counts(self, index: SegmentIndex, *, by_rank: bool) -> list[SiteLines] | None:
+        """Matching lines by call site (and rank), None where the index can't say."""
+        return self._site_terms(index).counts(self._expr, by_rank=by_rank)
+
+    def _site_terms(self, index: SegmentIndex) -> SiteTerms:
+        facts = SegmentFacts(index, self._regexes, self._streams)
+        dictionary, present = Dictionary(index), tables_of(index).present
+
+        def over_groups(expr: q.Expr) -> Cells:
+            term, might, fails = self._term(expr, facts, dictionary), 0, 0
+            for group, templates in enumerate(present):
+                group_might, group_surely = term.cells(group)
+                might |= group_might & templates
+                fails |= templates & ~group_surely
+            return might, might & ~fails
+
+        return SiteTerms(index, facts.sites_hold, over_groups)
 
     def _term(self, expr: q.Expr, facts: SegmentFacts, dictionary: Dictionary) -> Term:
         if isinstance(expr, q.Everything):
@@ -233,56 +266,3 @@ def _tree_term(tree: LiteralTree, dictionary: Dictionary) -> Term:
         token_start=tree.token_start,
         token_end=tree.token_end,
     )
-
-
-def _templates_of_groups(index: SegmentIndex) -> list[int]:
-    """The set of templates that each row group has rows of."""
-    found: list[set[int]] = [set() for _ in index.head.row_groups]
-    for group, tid, _, _ in _cells_of(index):
-        found[group].add(tid)
-    return [_mask(tids) for tids in found]
-
-
-def _row_ranges(index: SegmentIndex, left: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Rows of the cells that are left, neighbours joined."""
-    members = [frozenset(_bits(templates)) for templates in left]
-    ranges: list[tuple[int, int]] = []
-    for group, tid, low, high in _cells_of(index):
-        if tid not in members[group]:
-            continue
-        if ranges and ranges[-1][1] == low:
-            ranges[-1] = (ranges[-1][0], high)
-        else:
-            ranges.append((low, high))
-    return tuple(ranges)
-
-
-def _mask(tids: Iterable[int]) -> int:
-    """The set as a number, built from bytes: a shift per member would copy it each time."""
-    ordered = sorted(tids)
-    if not ordered:
-        return 0
-    bits = bytearray((ordered[-1] >> 3) + 1)
-    for tid in ordered:
-        bits[tid >> 3] |= 1 << (tid & 7)
-    return int.from_bytes(bits, "little")
-
-
-def _cells_of(index: SegmentIndex) -> Iterator[tuple[int, int, int, int]]:
-    """(row group, template, first row, end row) in row order."""
-    edges = [(group.first_row, group.first_row + group.rows) for group in index.head.row_groups]
-    group = 0
-    for run in index.template_rows:
-        low, end = run.first_row, run.first_row + run.rows
-        while group < len(edges) and low < end:
-            high = min(end, edges[group][1])
-            if low < high:
-                yield group, run.tid, low, high
-                low = high
-            if high == edges[group][1]:
-                group += 1
-
-
-def _bits(mask: int) -> list[int]:
-    """Positions of the set bits, ascending."""
-    return [i for i, bit in enumerate(reversed(f"{mask:b}")) if bit == "1"]

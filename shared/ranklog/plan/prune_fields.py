@@ -6,8 +6,7 @@ Answers are True: every row, False: no row, None: doubt.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 
 from ranklog.layout import schema
 from ranklog.layout.index import SegmentIndex
@@ -15,8 +14,10 @@ from ranklog.limits import TOKEN_BYTES_MAX
 from ranklog.model import query as q
 from ranklog.model.index import Bounds, RowGroup, SiteCount
 from ranklog.plan.prune_bounds import Answer, any_of, compare, compare_all, presence
+from ranklog.plan.prune_sites import SITE_FIELDS, SiteTable, site_table
 from ranklog.plan.render import render_expr
-from ranklog.plan.scope import STREAM_FIELDS, streams_hold, template_text
+from ranklog.plan.scope import STREAM_FIELDS, StreamTerms, template_text
+from ranklog.plan.tables import mask, tables_of
 from ranklog.plan.values import Regexes, numbers_hold, texts_hold
 
 _BOUNDED = {
@@ -26,12 +27,6 @@ _BOUNDED = {
     "time": schema.TS,
     "seq": schema.SEQ,
 }
-_SITE_FIELDS: dict[str, Callable[[SiteCount], str | int | None]] = {
-    "call_site": lambda site: site.call_site,
-    "function": lambda site: site.function,
-    "logger": lambda site: site.logger,
-    "level": lambda site: site.level,
-}
 # What no index answers, or what is the same for every line.
 _UNANSWERED = frozenset(["group", "id", "series", "superseded", "kind"])
 
@@ -39,24 +34,37 @@ _UNANSWERED = frozenset(["group", "id", "series", "superseded", "kind"])
 class SegmentFacts:
     """What the terms of one query ask of one segment, each looked up once."""
 
-    def __init__(self, index: SegmentIndex, regexes: Regexes | None) -> None:
+    def __init__(self, index: SegmentIndex, regexes: Regexes | None, streams: StreamTerms) -> None:
         self.index = index
         self.regexes = regexes
+        self.streams = streams
 
-    @cached_property
-    def sites(self) -> tuple[SiteCount, ...] | None:
+    @property
+    def sites(self) -> SiteTable | None:
         """Call sites of every row, None where the index does not count them all."""
-        sites = self.index.sites
-        return sites if sum(site.count for site in sites) == self.index.head.rows else None
+        table = site_table(self.index)
+        return table if table.complete else None
+
+    def sites_hold(self, term: q.Field) -> int | None:
+        """The set of sites that have it, None where nothing here can say."""
+        engine = self.engine(term)
+        if engine is None:
+            return None
+
+        def work_out() -> int:
+            held = _sites_hold(term, self.index.sites, engine)
+            return mask(position for position, hit in enumerate(held) if hit)
+
+        return tables_of(self.index).known(("held", term), work_out)
 
     def engine(self, field: q.Field) -> Regexes | None:
         """What runs the patterns of the field's values; None where nothing here can."""
         if self.regexes is None and any(isinstance(v, q.RegexValue) for v in field.values):
             return None
-        return self.regexes or _globs
+        return self.regexes or globs
 
 
-def _globs(pattern: str, flags: str, texts: Sequence[str]) -> list[bool]:
+def globs(pattern: str, flags: str, texts: Sequence[str]) -> list[bool]:
     """Patterns of globs (`typed.glob_pattern`), which RE2 and Python read alike but for the `$`."""
     program = re.compile(pattern.removesuffix("$") + r"\Z")
     return [program.match(text) is not None for text in texts]
@@ -106,7 +114,7 @@ class FieldTerm:
             return found if found is not None else self._by_streams(described)
         if term.key in STREAM_FIELDS:
             return self._by_streams(described)
-        if term.key in _SITE_FIELDS or term.key == "template" or term.key in _UNANSWERED:
+        if term.key in SITE_FIELDS or term.key == "template" or term.key in _UNANSWERED:
             return None
         return self._metadata(term, described, group)
 
@@ -114,22 +122,23 @@ class FieldTerm:
         hits = self._hits
         if hits is None or not described.streams:
             return None
-        found = [hits[stream] for stream in described.streams]
-        return True if all(found) else None if any(found) else False
+        if described.streams <= hits:
+            return True
+        return False if described.streams.isdisjoint(hits) else None
 
-    def _stream_hits(self) -> list[bool] | None:
-        """Per stream, whether its lines have it; None where the stream does not say."""
+    def _stream_hits(self) -> frozenset[int] | None:
+        """Streams whose lines have it; None where the stream does not say."""
         term = self._term
         if isinstance(term, q.NearSet):
             return None
-        entries = self._facts.index.head.streams
         if term.key == "rank":
-            if any(entry.ranks for entry in entries):
+            if tables_of(self._facts.index).ranked:
                 return None
         elif term.key not in STREAM_FIELDS:
             return None
-        engine = self._facts.engine(term)
-        return None if engine is None else streams_hold(term, entries, engine)
+        if self._facts.engine(term) is None:
+            return None
+        return self._facts.streams.hits(term, self._facts.index)
 
     def _metadata(self, term: q.Field, described: RowGroup, group: int) -> Answer:
         head = self._facts.index.head
@@ -179,28 +188,20 @@ class FieldTerm:
             texts = [None, *map(template_text, self._facts.index.templates[1:])]
             held = sum(1 << tid for tid, hit in enumerate(texts_hold(term, texts, engine)) if hit)
             return held, held
-        sites = self._facts.sites if term.key in _SITE_FIELDS else None
-        if sites is None:
+        table = self._facts.sites if term.key in SITE_FIELDS else None
+        if table is None:
             return self._all, 0
-        return _by_template(sites, _sites_hold(term, sites, engine))
 
-
-def _by_template(sites: Sequence[SiteCount], held: Sequence[bool]) -> tuple[int, int]:
-    """Templates of which a call site holds, and those of which every one does."""
-    might = fails = 0
-    for site, hit in zip(sites, held, strict=True):
-        if hit:
-            might |= 1 << site.tid
-        else:
-            fails |= 1 << site.tid
-    return might, might & ~fails
+        held = self._facts.sites_hold(term) or 0
+        might = table.templates(held)
+        return might, might & ~table.templates(table.all & ~held)
 
 
 def _sites_hold(term: q.Field, sites: Sequence[SiteCount], engine: Regexes) -> list[bool]:
     if term.key == "level":
         return numbers_hold(term, [site.level for site in sites])
     if term.key != "call_site":
-        names = [_SITE_FIELDS[term.key](site) for site in sites]
+        names = [SITE_FIELDS[term.key](site) for site in sites]
         return texts_hold(term, [None if n is None else str(n) for n in names], engine)
     found: dict[str | None, bool] = {}
     for site in sites:

@@ -23,6 +23,7 @@ from ranklog.layout.tokens_pure import (
     is_indexed_token,
     tokenise,
 )
+from ranklog.plan.tables import tables_of
 
 _LETTERS = re.compile(r"[A-Za-z]+")
 _MIXED = "mixed"
@@ -49,14 +50,12 @@ class Variable:
 
 
 class Dictionary:
-    """The templates of a segment as one text to search, and what its row groups know of tokens."""
+    """The templates of a segment, and what its row groups know of tokens, for one query."""
 
     def __init__(self, index: SegmentIndex) -> None:
         self.index = index
-        self.all = (1 << len(index.templates)) - 1
-        self._blob: dict[bool, bytes] = {}
-        self._runs: dict[int, str] = {}
-        self._longest: dict[int, int] = {}
+        self._tables = tables_of(index)
+        self.all = self._tables.all
         self._held: dict[tuple[Variable, int], bool] = {}
 
     def knows_envelopes(self, group: int) -> bool:
@@ -80,49 +79,18 @@ class Dictionary:
                 return self.all
             for cut in range(1, min(len(wanted) - 1, len(before)) + 1):
                 if before.endswith(wanted[:cut]):
-                    found |= self._search(b"\n" + wanted[cut:], folded=folded)
+                    found |= self._tables.having(b"\n" + wanted[cut:], folded=folded)
         return found
 
     def bodies_having(self, pattern: str, *, folded: bool) -> int:
         """Templates that contain `pattern`; never template 0."""
         if "\n" in pattern:
             return 0
-        return self._search(pattern.encode("utf-8", "surrogatepass"), folded=folded)
-
-    def _search(self, wanted: bytes, *, folded: bool) -> int:
-        """Templates by byte search over all of them; a leading line feed anchors at the start."""
-        blob = self._text(folded)
-        found, tid, counted = 0, -1, 0
-        at = blob.find(wanted)
-        while at >= 0:
-            # template t begins behind the t-th line feed (counted from 0)
-            start = at + 1 if wanted[:1] == b"\n" else at
-            tid += blob.count(b"\n", counted, start)
-            counted = start
-            found |= 1 << tid
-            at = blob.find(b"\n", start)
-            at = blob.find(wanted, at) if at >= 0 else -1
-        return found
-
-    def _text(self, folded: bool) -> bytes:
-        if folded not in self._blob:
-            plain = self._blob.get(False)
-            if plain is None:
-                plain = b"\n" + "\n".join(self.index.templates).encode()
-                self._blob[False] = plain
-            # bytes.lower() folds ASCII only, as the literals are
-            self._blob[folded] = plain.lower() if folded else plain
-        return self._blob[folded]
+        return self._tables.having(pattern.encode("utf-8", "surrogatepass"), folded=folded)
 
     def with_mixed(self, least: int) -> int:
         """Templates of which a row has a mixed token of that length; 0 always."""
-        least = min(least, _LONGEST_CAP)
-        if least not in self._longest:
-            longest = self.index.longest_mixed
-            known = [i for i, length in enumerate(longest) if length >= least]
-            beyond = self.all & ~((1 << len(longest)) - 1)
-            self._longest[least] = beyond | 1 | sum(1 << i for i in known if i)
-        return self._longest[least]
+        return self._tables.with_mixed(min(least, _LONGEST_CAP))
 
     def may_hold(self, variable: Variable, group: int) -> bool:
         """Whether a token with a digit in the group's rows might hold the word."""
@@ -154,10 +122,8 @@ class Dictionary:
             return True
         if described.hex_runs and is_hex_run(letters):
             return True
-        if group not in self._runs:
-            self._runs[group] = " " + " ".join(described.runs) + " "
         wanted = ("" if left_open else " ") + letters + ("" if right_open else " ")
-        return wanted in self._runs[group]
+        return wanted in (self._tables.runs[group] or "")
 
 
 class LiteralTerm:

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ranklog.errors import BadQuery
+from ranklog.layout.index import SegmentIndex
 from ranklog.model import query as q
 from ranklog.model.index import StreamEntry
+from ranklog.plan.tables import tables_of
 from ranklog.plan.tasks import InStreams, InTemplates, LeafExpr, Nothing, Pairs, RankIs
 from ranklog.plan.values import Regexes, numbers_hold, texts_hold
 
@@ -68,7 +70,7 @@ def _prepare_field(field: q.Field, slots: list[q.Field]) -> LeafExpr:
         absent = field.op == ":" and any(isinstance(value, q.Null) for value in field.values)
         return q.Everything() if absent else Nothing()
     if field.key in _CONSTANTS:
-        held = texts_hold(field, [_CONSTANTS[field.key]], _no_regexes)[0]
+        held = texts_hold(field, [_CONSTANTS[field.key]], no_regexes)[0]
         return q.Everything() if held else Nothing()
     return field
 
@@ -103,7 +105,8 @@ def _seq_is(numbers: list[q.Number]) -> q.Field:
     return q.Field("seq", ":", tuple(numbers))
 
 
-def _no_regexes(pattern: str, flags: str, texts: Sequence[str]) -> list[bool]:
+def no_regexes(pattern: str, flags: str, texts: Sequence[str]) -> list[bool]:
+    """Where only plain values are taken."""
     raise BadQuery("this field takes plain values")
 
 
@@ -112,34 +115,53 @@ def template_text(template: str) -> str:
     return template.replace("\x00", TEMPLATE_PLACEHOLDER)
 
 
-class Resolver:
-    """Fills slots for segment after segment; remembers what a term said about a stream."""
+class StreamTerms:
+    """Terms on streams over segment after segment; remembers what a term said about a stream."""
 
-    def __init__(self, prepared: Prepared, regexes: Regexes) -> None:
-        self._prepared = prepared
+    def __init__(self, regexes: Regexes) -> None:
         self._regexes = regexes
-        self._known: list[dict[str, bool]] = [{} for _ in prepared.slots]
+        self._known: dict[q.Field, dict[str, bool]] = {}
 
-    def fill(self, streams: Sequence[StreamEntry], templates: Sequence[str]) -> tuple[Pairs, ...]:
-        """The sets of one segment, as ranges of positions."""
-        return tuple(
-            _ranges(self._template_hits(field, templates))
-            if field.key == "template"
-            else _ranges(self._stream_hits(i, field, streams))
-            for i, field in enumerate(self._prepared.slots)
+    def hits(self, term: q.Field, index: SegmentIndex) -> frozenset[int]:
+        """Positions of the segment's streams that have it (`rank`: the stream's own)."""
+        return tables_of(index).known(("streams", term), lambda: self._hits(term, index))
+
+    def ranges(self, term: q.Field, index: SegmentIndex) -> Pairs:
+        """The same as half-open ranges."""
+        return tables_of(index).known(
+            ("ranges", term), lambda: _ranges(sorted(self.hits(term, index)))
         )
 
-    def _stream_hits(self, slot: int, field: q.Field, streams: Sequence[StreamEntry]) -> list[bool]:
-        known = self._known[slot]
+    def _hits(self, term: q.Field, index: SegmentIndex) -> frozenset[int]:
+        known, streams = self._known.setdefault(term, {}), index.head.streams
         new = [entry for entry in streams if entry.stream_id not in known]
         if new:
-            held = streams_hold(field, new, self._regexes)
+            held = streams_hold(term, new, self._regexes)
             known.update(zip((entry.stream_id for entry in new), held, strict=True))
-        return [known[entry.stream_id] for entry in streams]
+        return frozenset(i for i, entry in enumerate(streams) if known[entry.stream_id])
 
-    def _template_hits(self, field: q.Field, templates: Sequence[str]) -> list[bool]:
-        texts = [None, *(template_text(template) for template in templates[1:])]
-        return texts_hold(field, texts, self._regexes)
+
+class Resolver:
+    """Fills slots for segment after segment."""
+
+    def __init__(self, prepared: Prepared, regexes: Regexes, streams: StreamTerms) -> None:
+        self._prepared = prepared
+        self._regexes = regexes
+        self._streams = streams
+
+    def fill(self, index: SegmentIndex) -> tuple[Pairs, ...]:
+        """The sets of one segment, as ranges of positions."""
+        return tuple(
+            self._templates(field, index)
+            if field.key == "template"
+            else self._streams.ranges(field, index)
+            for field in self._prepared.slots
+        )
+
+    def _templates(self, field: q.Field, index: SegmentIndex) -> Pairs:
+        texts = [None, *(template_text(template) for template in index.templates[1:])]
+        held = texts_hold(field, texts, self._regexes)
+        return _ranges([tid for tid, hit in enumerate(held) if hit])
 
 
 def streams_hold(field: q.Field, entries: Sequence[StreamEntry], regexes: Regexes) -> list[bool]:
@@ -180,12 +202,10 @@ def _as_bool(field: q.Field) -> q.Field:
     return q.Field(field.key, field.op, values)
 
 
-def _ranges(hits: Sequence[bool]) -> Pairs:
-    """Positions that hold, as half-open ranges."""
+def _ranges(positions: Sequence[int]) -> Pairs:
+    """Ascending positions as half-open ranges."""
     ranges: list[tuple[int, int]] = []
-    for position, hit in enumerate(hits):
-        if not hit:
-            continue
+    for position in positions:
         if ranges and ranges[-1][1] == position:
             ranges[-1] = (ranges[-1][0], position + 1)
         else:

@@ -9,6 +9,7 @@ from ranklog.layout import schema
 from ranklog.layout.index import SegmentIndex
 from ranklog.model import query as q
 from ranklog.model.index import RowGroup
+from ranklog.plan.tables import tables_of
 from ranklog.plan.tasks import (
     Groups,
     LeafExpr,
@@ -48,7 +49,7 @@ def plan_scan(
     number: int, index: SegmentIndex, kept: Kept, expr: LeafExpr, shape: Lines | Groups
 ) -> SegmentScan:
     """The scan of one segment."""
-    head = index.head
+    head, tables = index.head, tables_of(index)
     segment = head.segment
     assert segment is not None, "an index without a segment has no rows to scan"
     groups = [head.row_groups[i] for i in kept.row_groups]
@@ -67,13 +68,13 @@ def plan_scan(
         max_ts=head.max_ts,
         columns=_optional_columns(index, needed),
         overflow=head.overflow,
-        ranked=any(entry.ranks for entry in head.streams),
+        ranked=tables.ranked,
         rows=_rows(kept, groups, head.rows, exact=exact),
         tids=None if exact or kept.tids is None else tuple(kept.tids),
         certain=certain,
         slots=kept.slots,
         skip=tuple(kept.skip),
-        order=_order([entry.stream_id for entry in head.streams]),
+        order=tables.order,
         small=small,
         text=text,
     )
@@ -95,17 +96,6 @@ def row_ranges(groups: Iterable[RowGroup]) -> Pairs:
         else:
             ranges.append((first, end))
     return tuple(ranges)
-
-
-def _order(stream_ids: Sequence[str]) -> tuple[int, ...] | None:
-    """Place of each stream by id; None where that is its position."""
-    by_id = sorted(range(len(stream_ids)), key=stream_ids.__getitem__)
-    if by_id == list(range(len(stream_ids))):
-        return None
-    places = [0] * len(stream_ids)
-    for place, position in enumerate(by_id):
-        places[position] = place
-    return tuple(places)
 
 
 def needed_columns(expr: LeafExpr, shape: Lines | Groups, index: SegmentIndex) -> frozenset[str]:

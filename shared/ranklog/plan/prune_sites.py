@@ -1,0 +1,211 @@
+"""Terms on call sites, levels and ranks together: which rows of the index's site table might match.
+
+A template's cells answer each term by itself: rank 7 writes the template, and an ERROR has it. The
+site table knows that no rank 7 wrote such an ERROR, and how many lines each rank wrote there: so a
+count by these fields needs no scan where every site is decided.
+
+A set of sites is a Python int, bit by position in the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import or_
+from typing import TypeAlias
+
+from ranklog.layout import schema
+from ranklog.layout.index import SegmentIndex
+from ranklog.model import query as q
+from ranklog.model.index import SiteCount
+from ranklog.plan.tables import bits, mask, tables_of
+from ranklog.plan.tree import children
+from ranklog.plan.values import numbers_hold
+
+SITE_FIELDS: dict[str, Callable[[SiteCount], str | int | None]] = {
+    "call_site": lambda site: site.call_site,
+    "function": lambda site: site.function,
+    "logger": lambda site: site.logger,
+    "level": lambda site: site.level,
+}
+# Fields that a count from the index can be grouped by.
+COUNTED_FIELDS = frozenset([*SITE_FIELDS, "template", "rank"])
+
+Sites: TypeAlias = "tuple[int, int]"
+# Over all row groups: (templates that might match, templates all of whose rows match)
+OverGroups: TypeAlias = "Callable[[q.Expr], tuple[int, int]]"
+# Of a call-site field's term: the sites where it holds, None where nothing can say
+SitesHold: TypeAlias = "Callable[[q.Field], int | None]"
+
+
+@dataclass(frozen=True, slots=True)
+class SiteLines:
+    """Lines of a site that match; of one rank where `by_rank` was asked (None: without a rank)."""
+
+    site: SiteCount
+    rank: int | None
+    lines: int
+
+
+class SiteTable:
+    """An index's site table, turned so that terms are answered for all sites at once."""
+
+    def __init__(self, index: SegmentIndex) -> None:
+        self.sites = index.sites
+        self.complete = sum(site.count for site in self.sites) == index.head.rows
+        self.all = (1 << len(self.sites)) - 1
+
+    @cached_property
+    def by_rank(self) -> dict[int | None, int]:
+        """Sites where a rank has lines; None: lines without a rank."""
+        found: dict[int | None, list[int]] = {}
+        for position, site in enumerate(self.sites):
+            for rank, _ in site.ranks:
+                found.setdefault(None if rank == schema.NO_RANK else rank, []).append(position)
+        return {rank: mask(positions) for rank, positions in found.items()}
+
+    @cached_property
+    def by_template(self) -> dict[int, int]:
+        found: dict[int, list[int]] = {}
+        for position, site in enumerate(self.sites):
+            found.setdefault(site.tid, []).append(position)
+        return {tid: mask(positions) for tid, positions in found.items()}
+
+    def templates(self, sites: int) -> int:
+        """Templates of these sites."""
+        return mask(self.sites[position].tid for position in bits(sites))
+
+    def of_templates(self, templates: int) -> int:
+        """Sites of these templates."""
+        return union(sites for tid, sites in self.by_template.items() if templates >> tid & 1)
+
+
+def site_table(index: SegmentIndex) -> SiteTable:
+    """The index's table, made when first asked for."""
+    tables = tables_of(index)
+    if not isinstance(tables.sites, SiteTable):
+        tables.sites = SiteTable(index)
+    return tables.sites
+
+
+def union(sets: Iterable[int]) -> int:
+    return reduce(or_, sets, 0)
+
+
+def asks_sites(expr: q.Expr) -> bool:
+    """Whether the site table can say more than the templates: a term is about sites or ranks."""
+    if isinstance(expr, q.Field):
+        return expr.key in SITE_FIELDS or expr.key == "rank"
+    return any(asks_sites(item) for item in children(expr))
+
+
+class SiteTerms:
+    """One query over one segment's site table."""
+
+    def __init__(self, index: SegmentIndex, hold: SitesHold, over_groups: OverGroups) -> None:
+        self._index = index
+        self.table = site_table(index)
+        self._hold = hold
+        self._over_groups = over_groups
+
+    def might(self, expr: q.Expr) -> int:
+        """Templates of sites that might match."""
+        table = self.table
+        if not table.complete:
+            return -1
+        sites = self._sites(expr, {})[0]
+        return -1 if sites == table.all else table.templates(sites)
+
+    def counts(self, expr: q.Expr, *, by_rank: bool) -> list[SiteLines] | None:
+        """Matching lines per site, None where a site is in doubt."""
+        if not self.table.complete:
+            return None
+        found: list[SiteLines] = []
+        for truths, ranks in self._classes(expr):
+            might, surely = self._sites(expr, truths)
+            if ranks is None:
+                reach = self.table.all
+            else:
+                reach = union(self.table.by_rank[rank] for rank in ranks)
+            if might & ~surely & reach:
+                return None
+            for position in bits(surely & reach):
+                found += _lines(self.table.sites[position], ranks, by_rank)
+        return found
+
+    def _classes(
+        self, expr: q.Expr
+    ) -> Iterator[tuple[Mapping[q.Field, bool], frozenset[int | None] | None]]:
+        """Ranks for which every term on rank says the same; (nothing, None) without such terms."""
+        terms = list(dict.fromkeys(_rank_terms(expr)))
+        if not terms:
+            yield {}, None
+            return
+        ranks = list(self.table.by_rank)
+        classes: dict[tuple[bool, ...], list[int | None]] = {}
+        for rank, *truths in zip(ranks, *(numbers_hold(t, ranks) for t in terms), strict=True):
+            classes.setdefault(tuple(truths), []).append(rank)
+        for key, members in classes.items():
+            yield dict(zip(terms, key, strict=True)), frozenset(members)
+
+    def _sites(self, expr: q.Expr, truths: Mapping[q.Field, bool]) -> Sites:
+        """(might, surely); `truths` of terms on rank where one class of ranks is looked at."""
+        everything = self.table.all
+        if isinstance(expr, q.Not):
+            might, surely = self._sites(expr.item, truths)
+            return everything & ~surely, everything & ~might
+        if isinstance(expr, (q.And, q.Or)):
+            pairs = [self._sites(item, truths) for item in expr.items]
+            if isinstance(expr, q.Or):
+                return union(m for m, _ in pairs), union(s for _, s in pairs)
+            might = surely = everything
+            for item_might, item_surely in pairs:
+                might, surely = might & item_might, surely & item_surely
+            return might, surely
+        if isinstance(expr, q.Field) and expr.key == "rank":
+            if expr in truths:
+                return (everything, everything) if truths[expr] else (0, 0)
+            return self._rank(expr)
+        if isinstance(expr, q.Field) and expr.key in SITE_FIELDS:
+            return self._field(expr)
+        might, surely = self._over_groups(expr)
+        return self.table.of_templates(might), self.table.of_templates(surely)
+
+    def _rank(self, term: q.Field) -> Sites:
+        def work_out() -> Sites:
+            by_rank = self.table.by_rank
+            held = numbers_hold(term, list(by_rank))
+            pairs = list(zip(by_rank.values(), held, strict=True))
+            might = union(sites for sites, hit in pairs if hit)
+            return might, might & ~union(sites for sites, hit in pairs if not hit)
+
+        return tables_of(self._index).known(("rank sites", term), work_out)
+
+    def _field(self, term: q.Field) -> Sites:
+        held = self._hold(term)
+        return (self.table.all, 0) if held is None else (held, held)
+
+
+def _rank_terms(expr: q.Expr) -> Iterator[q.Field]:
+    if isinstance(expr, q.Field):
+        if expr.key == "rank":
+            yield expr
+        return
+    for item in children(expr):
+        yield from _rank_terms(item)
+
+
+def _lines(
+    site: SiteCount, ranks: frozenset[int | None] | None, by_rank: bool
+) -> Iterator[SiteLines]:
+    """The site's lines of these ranks (None: all of them)."""
+    if ranks is None and not by_rank:
+        yield SiteLines(site, None, site.count)
+        return
+    pairs = [(None if rank == schema.NO_RANK else rank, lines) for rank, lines in site.ranks]
+    chosen = pairs if ranks is None else [pair for pair in pairs if pair[0] in ranks]
+    if by_rank:
+        yield from (SiteLines(site, rank, lines) for rank, lines in chosen)
+    else:
+        yield SiteLines(site, None, sum(lines for _, lines in chosen))

@@ -1,0 +1,182 @@
+"""What the planner works out of one index, once: an index never changes, so this is kept with it.
+
+A *cell* is the rows of one template in one row group. A set of templates is a Python int, bit `tid`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TypeVar, cast
+
+from ranklog.layout.index import SegmentIndex
+
+T = TypeVar("T")
+Rows = tuple[int, int]
+# Answers of terms that are kept per segment; when there are more, all are forgotten.
+_KNOWN_MAX = 64
+# Sets with more members than this are read from their digits: a shift per member copies the set.
+_FEW = 32
+
+
+def tables_of(index: SegmentIndex) -> SegmentTables:
+    """The index's tables; made when first asked for."""
+    if not isinstance(index.derived, SegmentTables):
+        index.derived = SegmentTables(index)
+    return index.derived
+
+
+class SegmentTables:
+    """Safe to use from many threads: two that meet work the same thing out twice."""
+
+    def __init__(self, index: SegmentIndex) -> None:
+        self._index = index
+        self.all = (1 << len(index.templates)) - 1
+        self.sites: object = None  # prune_sites.SiteTable, once a term asks for call sites
+        self._known: dict[Hashable, object] = {}
+
+    def known(self, key: Hashable, work_out: Callable[[], T]) -> T:
+        """What a term says of the segment, remembered. `key` holds the kind of answer and the term."""
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= _KNOWN_MAX:
+                self._known = {}
+            found = self._known[key] = (work_out(),)
+        return cast("tuple[T]", found)[0]
+
+    # --- rows ---------------------------------------------------------------------------------
+    @cached_property
+    def cells(self) -> tuple[dict[int, list[Rows]], ...]:
+        """Per row group the half-open row ranges of each template in it."""
+        groups: list[dict[int, list[Rows]]] = [{} for _ in self._index.head.row_groups]
+        for group, tid, low, high in _cells_of(self._index):
+            groups[group].setdefault(tid, []).append((low, high))
+        return tuple(groups)
+
+    @cached_property
+    def present(self) -> tuple[int, ...]:
+        """The set of templates that each row group has rows of."""
+        return tuple(mask(cells) for cells in self.cells)
+
+    def row_ranges(self, left: Sequence[int]) -> tuple[Rows, ...]:
+        """Rows of the templates that are left of each row group, neighbours joined."""
+        ranges: list[Rows] = []
+        for group, templates in enumerate(left):
+            if not templates:
+                continue
+            if templates == self.present[group]:
+                described = self._index.head.row_groups[group]
+                found = [(described.first_row, described.first_row + described.rows)]
+            else:
+                cells = self.cells[group]
+                found = sorted(rows for tid in bits(templates) for rows in cells.get(tid, ()))
+            for low, high in found:
+                if ranges and ranges[-1][1] == low:
+                    ranges[-1] = (ranges[-1][0], high)
+                else:
+                    ranges.append((low, high))
+        return tuple(ranges)
+
+    # --- templates ----------------------------------------------------------------------------
+    @cached_property
+    def _texts(self) -> tuple[bytes, bytes]:
+        """All templates, a line feed before each, as they are and in lower case."""
+        plain = b"\n" + "\n".join(self._index.templates).encode()
+        return plain, plain.lower()  # bytes.lower() folds ASCII only, as the literals are
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Where the line feed before each template is."""
+        starts, at = [], 0
+        for template in self._texts[0].split(b"\n")[1:]:
+            starts.append(at)
+            at += len(template) + 1
+        return starts
+
+    def having(self, wanted: bytes, *, folded: bool) -> int:
+        """Templates with these bytes; a leading line feed anchors at the start."""
+        return self.known(("having", wanted, folded), lambda: self._search(wanted, folded))
+
+    def _search(self, wanted: bytes, folded: bool) -> int:
+        text, starts = self._texts[folded], self._starts
+        tids = []
+        at = text.find(wanted)
+        while at >= 0:
+            tid = bisect_right(starts, at) - 1
+            tids.append(tid)
+            at = text.find(wanted, starts[tid + 1]) if tid + 1 < len(starts) else -1
+        return mask(tids)
+
+    def with_mixed(self, least: int) -> int:
+        """Templates of which a row has a mixed token of that length; 0 always."""
+        return self.known(("mixed", least), lambda: self._with_mixed(least))
+
+    def _with_mixed(self, least: int) -> int:
+        longest = self._index.longest_mixed
+        beyond = self.all & ~((1 << len(longest)) - 1)
+        return beyond | 1 | mask(i for i, length in enumerate(longest) if length >= least)
+
+    @cached_property
+    def runs(self) -> tuple[str | None, ...]:
+        """Letter runs of each row group, blanks around them; None: not listed."""
+        return tuple(
+            None if group.runs is None else f" {' '.join(group.runs)} "
+            for group in self._index.head.row_groups
+        )
+
+    # --- streams ------------------------------------------------------------------------------
+    @cached_property
+    def ranked(self) -> bool:
+        """Whether some rows have a rank of their own."""
+        return any(entry.ranks for entry in self._index.head.streams)
+
+    @cached_property
+    def order(self) -> tuple[int, ...] | None:
+        """Place of each stream by id; None where that is its position."""
+        ids = [entry.stream_id for entry in self._index.head.streams]
+        by_id = sorted(range(len(ids)), key=ids.__getitem__)
+        if by_id == list(range(len(ids))):
+            return None
+        places = [0] * len(ids)
+        for place, position in enumerate(by_id):
+            places[position] = place
+        return tuple(places)
+
+
+def mask(members: Iterable[int]) -> int:
+    """The set as a number, built from bytes: a shift per member would copy it each time."""
+    ordered = list(members)
+    if not ordered:
+        return 0
+    found = bytearray((max(ordered) >> 3) + 1)
+    for member in ordered:
+        found[member >> 3] |= 1 << (member & 7)
+    return int.from_bytes(found, "little")
+
+
+def bits(members: int) -> list[int]:
+    """The members of a set, ascending."""
+    if members.bit_count() > _FEW:
+        return [i for i, bit in enumerate(reversed(f"{members:b}")) if bit == "1"]
+    found = []
+    while members:
+        lowest = members & -members
+        found.append(lowest.bit_length() - 1)
+        members ^= lowest
+    return found
+
+
+def _cells_of(index: SegmentIndex) -> Iterator[tuple[int, int, int, int]]:
+    """(row group, template, first row, end row) in row order."""
+    edges = [(group.first_row, group.first_row + group.rows) for group in index.head.row_groups]
+    group = 0
+    for run in index.template_rows:
+        low, end = run.first_row, run.first_row + run.rows
+        while group < len(edges) and low < end:
+            high = min(end, edges[group][1])
+            if low < high:
+                yield group, run.tid, low, high
+                low = high
+            if high == edges[group][1]:
+                group += 1
