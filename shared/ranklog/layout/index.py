@@ -18,7 +18,6 @@ import struct
 import zlib
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from operator import add
 from typing import Any, TypeVar
 
 import msgpack
@@ -26,12 +25,11 @@ import zstandard
 
 from ranklog.errors import Corrupt, NewerVersion
 from ranklog.layout import bloom, tokens_pure
-from ranklog.layout.index_head import head_from_map, head_to_map
-from ranklog.layout.packed import pack_column, pack_integers, unpack_column, unpack_integers
+from ranklog.layout.index_head import head_from_map, head_to_map, pack_column, unpack_column
 from ranklog.limits import INDEX_SECTION_BYTES_MAX
 from ranklog.model.index import IndexHead, SiteCount, TemplateRows
 
-INDEX_VERSION = 2
+INDEX_VERSION = 1
 MAGIC = b"RLIX"
 _PREFIX = struct.Struct("<4sHHI")
 _SECTION = struct.Struct("<4sIII")
@@ -52,7 +50,7 @@ def encode_index(
     sites: Sequence[SiteCount] = (),
     footer: bytes = b"",
     blooms: bytes = b"",
-    level: int = 12,
+    level: int = 9,
 ) -> bytes:
     """Bytes of an index. `templates[tid]`; `head.version` is not read."""
     compress = zstandard.ZstdCompressor(level=level, write_content_size=True).compress
@@ -88,12 +86,9 @@ def _table_crc(version: int, count: int, table: bytes) -> int:
 class SegmentIndex:
     """An index, read section by section. Every property may raise Corrupt."""
 
-    def __init__(
-        self, data: bytes, key: str, version: int, sections: dict[bytes, tuple[int, int, int]]
-    ) -> None:
+    def __init__(self, data: bytes, key: str, sections: dict[bytes, tuple[int, int, int]]) -> None:
         self.data = data
         self.key = key
-        self.version = version
         self._sections = sections
         self.derived: object = None  # what a reader works out of it and keeps beside it
 
@@ -113,7 +108,7 @@ class SegmentIndex:
         sections = {
             tag: (start, length, crc) for tag, start, length, crc in _SECTION.iter_unpack(table)
         }
-        return cls(data, key, version, sections)
+        return cls(data, key, sections)
 
     def check(self) -> None:
         """Whether every section is there and undamaged, without unpacking any. Raises Corrupt."""
@@ -125,7 +120,7 @@ class SegmentIndex:
 
     @cached_property
     def head(self) -> IndexHead:
-        return self._read(b"head", lambda data: head_from_map(_unpack(data), self.version))
+        return self._read(b"head", lambda data: head_from_map(_unpack(data), INDEX_VERSION))
 
     @cached_property
     def templates(self) -> tuple[str, ...]:
@@ -144,7 +139,7 @@ class SegmentIndex:
 
     @cached_property
     def sites(self) -> tuple[SiteCount, ...]:
-        return self._read(b"site", lambda data: _sites_from_columns(_unpack(data), self.version))
+        return self._read(b"site", lambda data: _sites_from_columns(_unpack(data)))
 
     @cached_property
     def footer(self) -> bytes:
@@ -196,61 +191,54 @@ def _unpack(data: bytes) -> Any:
 
 
 # --- template rows ------------------------------------------------------------------------------
-def _rows_to_columns(rows: Sequence[TemplateRows]) -> list[list[Any]]:
+def _rows_to_columns(rows: Sequence[TemplateRows]) -> list[bytes]:
     """Runs follow one another, so that first rows need not be stored."""
-    return [pack_integers([run.tid for run in rows]), pack_integers([run.rows for run in rows])]
+    return [_pack_ints([run.tid for run in rows]), _pack_ints([run.rows for run in rows])]
 
 
-def _rows_from_columns(columns: Sequence[Any]) -> tuple[TemplateRows, ...]:
+def _rows_from_columns(columns: Sequence[bytes]) -> tuple[TemplateRows, ...]:
     runs, first = [], 0
-    for tid, count in zip(_integers(columns[0]), _integers(columns[1]), strict=True):
+    for tid, count in zip(_unpack_ints(columns[0]), _unpack_ints(columns[1]), strict=True):
         runs.append(TemplateRows(tid, first, count))
         first += count
     return tuple(runs)
 
 
-def _integers(packed: Any) -> Sequence[int]:
-    """Packed integers; in version 1 they were int32, one after the other."""
-    if isinstance(packed, bytes):
-        return struct.unpack(f"<{len(packed) // 4}i", packed)
-    return unpack_integers(packed)
+def _pack_ints(values: Sequence[int]) -> bytes:
+    """int32, little-endian."""
+    return struct.pack(f"<{len(values)}i", *values)
+
+
+def _unpack_ints(data: bytes) -> Sequence[int]:
+    return struct.unpack(f"<{len(data) // 4}i", data)
 
 
 # --- call sites ---------------------------------------------------------------------------------
 def _sites_to_columns(sites: Sequence[SiteCount]) -> dict[str, Any]:
-    """Ranks of a site are (rank, lines) pairs as two lists; equal ones are stored once."""
+    """Ranks of a site are (rank, lines) pairs as two int32 arrays; equal ones are stored once."""
     ranks = {site.ranks: i for i, site in reversed(list(enumerate(sites)))}
     places = {pairs: place for place, pairs in enumerate(ranks)}
-    columns = {name: [getattr(site, name) for site in sites] for name in _SITE_FIELDS}
-    # most templates come at one time
-    columns["max_ts"] = [site.max_ts - site.min_ts for site in sites]
     return {
         "n": len(sites),
-        "site": {name: pack_column(values) for name, values in columns.items()},
+        "site": {name: pack_column([getattr(s, name) for s in sites]) for name in _SITE_FIELDS},
         "ranks": [_ranks_to_list(pairs) for pairs in places],
-        "place": pack_column([places[site.ranks] for site in sites]),
+        "place": [places[site.ranks] for site in sites],
     }
 
 
-def _ranks_to_list(pairs: Sequence[tuple[int, int]]) -> list[list[Any]]:
-    return [
-        pack_integers([rank for rank, _ in pairs]),
-        pack_integers([lines for _, lines in pairs]),
-    ]
+def _ranks_to_list(pairs: Sequence[tuple[int, int]]) -> list[bytes]:
+    return [_pack_ints([rank for rank, _ in pairs]), _pack_ints([lines for _, lines in pairs])]
 
 
-def _sites_from_columns(data: dict[str, Any], version: int) -> tuple[SiteCount, ...]:
-    count = data["n"]
-    columns = {name: unpack_column(data["site"][name], count) for name in _SITE_FIELDS}
-    places = data["place"]
-    if version > 1:
-        columns["max_ts"] = list(map(add, columns["min_ts"], columns["max_ts"]))
-        places = unpack_column(places, count)
+def _sites_from_columns(data: dict[str, Any]) -> tuple[SiteCount, ...]:
+    columns = {name: unpack_column(data["site"][name], data["n"]) for name in _SITE_FIELDS}
     ranks = [
-        tuple(zip(_integers(numbers), _integers(lines), strict=True))
+        tuple(zip(_unpack_ints(numbers), _unpack_ints(lines), strict=True))
         for numbers, lines in data["ranks"]
     ]
     return tuple(
-        SiteCount(**{name: column[i] for name, column in columns.items()}, ranks=ranks[places[i]])
-        for i in range(count)
+        SiteCount(
+            **{name: column[i] for name, column in columns.items()}, ranks=ranks[data["place"][i]]
+        )
+        for i in range(data["n"])
     )
