@@ -605,6 +605,31 @@ def test_a_slow_writer_puts_its_segment_again(monkeypatch: pytest.MonkeyPatch) -
     assert puts == [("data", True), ("runs", True), ("data", False), ("index", True)]
 
 
+def test_what_a_dead_attempt_left_is_put_again_before_it_is_committed() -> None:
+    """It may be as old as orphans get, and be deleted between the look at it and the commit."""
+    puts = []
+
+    class Recording(MemoryStore):
+        def put(self, key: str, data: bytes, *, if_absent: bool = False) -> str:
+            if "/index/" in key and not puts:
+                puts.append(("died", False))
+                raise Unavailable("no")
+            puts.append((key.split("/")[1], if_absent)) if puts else None
+            return super().put(key, data, if_absent=if_absent)
+
+    store = Recording()
+    with pytest.raises(Unavailable):
+        ingest(store, make_frame([Row("a")]))
+    ingest(store, make_frame([Row("a")]))
+    assert puts == [
+        ("died", False),
+        ("data", True),
+        ("data", False),
+        ("runs", True),
+        ("index", True),
+    ]
+
+
 def test_an_empty_batch_commits_nothing() -> None:
     store = MemoryStore()
     assert ingest_batch([], store=store, source="s", first="1", last="1") == IngestReport()

@@ -73,6 +73,14 @@ def test_a_segment_of_other_bytes_is_not_read_as_if_it_were_the_one(store: Memor
     assert [failure.number for failure in outcome.failed] == [segment.number]
 
 
+def test_the_same_bytes_under_another_etag_are_read(store: MemoryStore) -> None:
+    task = planned(store, Lines())
+    renamed = replace(task, segments=tuple(replace(s, etag='"other"') for s in task.segments))
+    outcome = evaluate_task(renamed, store, shared_engine())
+    assert outcome.tag == OK
+    assert len(outcome.columns["text"]) == 90
+
+
 @pytest.mark.parametrize("damage", ["short", "gone", "zeros"])
 def test_a_damaged_file_is_an_outcome(tmp_path: Path, damage: str) -> None:
     disk = DiskStore(tmp_path / "store")

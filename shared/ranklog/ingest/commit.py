@@ -47,12 +47,16 @@ class Place:
 def put_segment(
     store: Store, place: Place, segment: SegmentBytes, *, again: bool = False
 ) -> SegmentRef:
-    """The segment is in the store when this returns, whoever put it; `again`: its age is new."""
+    """The segment is in the store when this returns; `again`: its age is to be new.
+
+    One that is there already is an earlier attempt's, of any age: it could be deleted as an orphan
+    before the index is there, and is put again.
+    """
     key = place.segment_key(segment.hash)
     try:
         etag = store.put(key, segment.data, if_absent=not again)
     except AlreadyExists:
-        etag = next((info.etag for info in store.list(key) if info.key == key), "")
+        etag = store.put(key, segment.data)
     return SegmentRef(key, len(segment.data), segment.hash, etag)
 
 

@@ -19,6 +19,7 @@ index's name encode `.` too. Hours count from the epoch, in UTC. Pure.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
@@ -184,6 +185,16 @@ def index_of_arrival(tenant: str, hour: int, key: str) -> str:
         raise Corrupt(f"not a pointer to an index: {key}")
     parse_index_key(key)
     return index_prefix(tenant) + key.removeprefix(prefix)
+
+
+def hash_segment(data: bytes) -> str:
+    """What a segment's name ends in: 32 hex digits, blake2b-128 of its bytes."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def segment_is_named(data: bytes, key: str) -> bool:
+    """Whether these are the bytes of the segment at this key."""
+    return key.endswith(f".{hash_segment(data)}.parquet")
 
 
 # --- runs ---------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ Shapes: n rows of the segment. Encodings and levels are measured (docs/storage-f
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,13 +16,13 @@ import pyarrow.parquet as pq
 
 from ranklog.layout import schema
 from ranklog.layout.encoding import writer_options
+from ranklog.layout.keys import hash_segment
 from ranklog.layout.metadata import MetadataColumns
 from ranklog.layout.rows import I32, I64, NO_HEAD, Rows
 from ranklog.limits import ROW_GROUP_ROWS, TIME_BUCKET_ROWS
 from ranklog.model.frame import NO_ITERATION, NO_LEVEL, NO_SITE, STREAM_RANK
 from ranklog.model.stream import Stream
 
-HASH_BYTES = 16
 _REQUIRED = (
     schema.TID,
     schema.STREAM,
@@ -148,8 +147,7 @@ def _write(columns: dict[str, Any], text_bytes: int, streams: Sequence[Stream]) 
     buffer = sink.getvalue()
     data = buffer.to_pybytes()
     size = int.from_bytes(data[-8:-4], "little") + 8
-    digest = hashlib.blake2b(data, digest_size=HASH_BYTES).hexdigest()
-    return SegmentBytes(data, digest, data[-size:], _chunks(buffer, names))
+    return SegmentBytes(data, hash_segment(data), data[-size:], _chunks(buffer, names))
 
 
 def _with_own_names(group: Any) -> Any:

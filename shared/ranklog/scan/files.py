@@ -2,6 +2,9 @@
 
 The planner says which byte ranges a scan needs; they are fetched together. DuckDB sees a file. A
 read outside the plan is another GET, so that a plan decides speed and never the answer.
+
+An etag that differs is no proof of other bytes: with KMS the same bytes have a new one each time they
+are put, by a second attempt at a batch or a copy of the bucket. Then the hash in the name decides.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from typing import Any
 
 import fsspec
 
+from ranklog.errors import PreconditionFailed
+from ranklog.layout.keys import segment_is_named
 from ranklog.limits import RANGE_GAP_BYTES_MAX, RANGE_GETS_IN_FLIGHT_MAX
 from ranklog.plan.tasks import SegmentScan
 from ranklog.store.protocol import Store
@@ -77,7 +82,13 @@ class RangedObject:
     def _get(self, span: tuple[int, int]) -> bytes:
         start, end = span
         segment = self._segment
-        return self._store.get_range(segment.key, start, end - start, if_match=segment.etag)
+        try:
+            return self._store.get_range(segment.key, start, end - start, if_match=segment.etag)
+        except PreconditionFailed:
+            data = self._store.get(segment.key)
+            if len(data) != segment.length or not segment_is_named(data, segment.key):
+                raise
+            return data[start:end]
 
     def _keep(self, start: int, data: bytes) -> None:
         with self._lock:
