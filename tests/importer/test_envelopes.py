@@ -42,9 +42,12 @@ PEELED: dict[str, list[tuple[str, str]]] = {
     ],
     "not srun: the time of day": [("10:20:47 a", "10:20:47 a"), ("11:20:48 b", "11:20:48 b")],
     "not srun: line numbers": [(f"{i}: x", f"{i}: x") for i in range(30)],
+    "not srun: few line numbers": [(f"{i}: x", f"{i}: x") for i in range(1, 9)],
+    "srun of many tasks, each with a line": [(f"{i * 389 % 1024:4d}: x", "x") for i in range(64)],
     "nemo-run": [("retraining/0 [default0]:[NeMo W x", "[NeMo W x")],
     "pdsh": [("gpu250: [2023-07-05 15:08:30,157] [INFO] x", "[2023-07-05 15:08:30,157] [INFO] x")]
     * 5,
+    "pdsh of addresses": [("10.0.0.1: x", "x")] * 6,
     "not pdsh": [("RuntimeError2: x", "RuntimeError2: x")] * 2 + [("y", "y")] * 5,
     "ray": [
         ("(RayWorkerWrapper pid=4009) [rank1]:[E ProcessGroupNCCL.cpp:563] x", "[E ProcessGroupNCCL.cpp:563] x"),
@@ -64,6 +67,8 @@ PEELED: dict[str, list[tuple[str, str]]] = {
     "counter": [(f"[{i}] [rank0]: x", "x") for i in range(80746, 80756)],
     "milabench": [("dinov2.cn-d003.nolog [stderr] [rank3]:[E909 x", "[E909 x")],
     "mpirun": [("[1,3]<stdout>: x", "x"), ("[1,3]<stderr>:y", "y")],
+    "mpirun 5": [("[prterun-n1-4711@1,3]<stdout>: x", "x")],
+    "cri": [("2024-05-01T10:00:00.123456789Z stderr F [rank3]: x", "x"), ("y", "y")],
     "colour": [("\x1b[32mgreen\x1b[0m", "green\x1b[0m"), ("[32mlost[0m", "lost[0m")],
 }  # fmt: skip
 

@@ -12,7 +12,30 @@ from tests.importer.imported import Imports
 
 INIT = "2024-01-01 00:00:00,000 INFO train a.py:22 initialized rank={} world={} local_rank={}"
 
+
+def _nccl(dev: int, rank: int, size: int, nodes: int) -> str:
+    """What a process says of a communicator that it joins."""
+    head = f"n1:{300 + dev}:{400 + dev} [{dev}] NCCL INFO"
+    return (
+        f"{head} ncclCommInitRank comm 0x3d rank {rank} nranks {size} cudaDev {dev} - Init START\n"
+        f"{head} comm 0x3d rank {rank} nRanks {size} nNodes {nodes} localRanks 2 localRank {dev}\n"
+    )
+
+
 CASES: dict[str, tuple[str, list[int | None]]] = {
+    "nccl: the job's communicator": (_nccl(0, 2, 4, 2) + _nccl(1, 3, 4, 2), [2, 2, 3, 3]),
+    "nccl: a group's, the job is larger": (
+        "WORLD_SIZE=4\n" + _nccl(0, 0, 2, 1) + _nccl(1, 1, 2, 1),
+        [None] * 5,
+    ),
+    "nccl: a group's, another spans nodes": (
+        _nccl(0, 0, 3, 1) + _nccl(1, 1, 3, 1) + _nccl(0, 1, 2, 2) + _nccl(1, 1, 2, 2),
+        [None] * 8,
+    ),
+    "local ranks of which one is another node's": (
+        "[default0]:[rank0]: a\n[default1]:[rank1]: b\n[default0]:c\n[rank9]: d\n",
+        [0, 1, None, 9],
+    ),
     "tags": ("[rank3]: a\nb\n", [3, None]),
     "tasks that agree with tags": ("0: [rank0]: a\n1: [rank1]: b\n1: c\n", [0, 1, 1]),
     "tasks that are nodes: tags disagree": ("0: [rank0]: a\n1: [rank8]: b\n1: c\n", [0, 8, None]),

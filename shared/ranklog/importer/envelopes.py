@@ -48,7 +48,10 @@ class Layer:
 LAYERS: tuple[Layer, ...] = (
     Layer("colour", r"^(?:\x1b\[[0-9;]*m|\[\d[0-9;]*m)+", b"\x1b[", b"m"),
     Layer("kubectl", r"^\[pod/[\w.-]+/[\w.-]+\] ", b"[", b"[pod/"),
-    Layer("mpirun", r"^\[\d+,(?P<rank>\d+)\]<std(?:out|err|diag)>: ?", b"[", b"]<std"),
+    # [1,3], and [prterun-host-4711@1,3] since Open MPI 5
+    Layer("mpirun", r"^\[(?:[\w.-]+@)?\d+,(?P<rank>\d+)\]<std(?:out|err|diag)>: ?", b"[", b"]<std"),
+    # the files of a Kubernetes node
+    Layer("cri", r"^(?P<time>" + _ISO + r") std(?:out|err) [FP] ", _DIGITS, b" std"),
     Layer("milabench", r"^[\w.-]+ \[(?:stderr|stdout)\] ", _WORD, b" [std"),
     Layer("ray", r"^\([^()]{0,80}?pid=\d+(?:, ip=[\d.]+)?\)(?:\x1b?\[\d*m)? ?", b"(", b"pid="),
     Layer("nemo_run", r"^[\w.-]+/\d+ \[[a-z_]+(?P<local>\d+)\]:", _WORD, b" ["),
@@ -56,7 +59,13 @@ LAYERS: tuple[Layer, ...] = (
     Layer("tee", r"^\[(?P<role>[A-Za-z_][\w-]{0,40}?)(?P<local>\d{1,5})\]:", b"[", b"]:", 0.1),
     # srun always writes the blank; transports may strip it from an empty line's end.
     Layer("srun", r"^ *(?P<task>\d{1,7}):(?: |$)", b" " + _DIGITS, b":", 0.9),
-    Layer("pdsh", r"^(?P<host>[A-Za-z][\w-]*\d[\w.-]*): ", _LETTERS, b": ", 0.9),
+    Layer(
+        "pdsh",
+        r"^(?P<host>[A-Za-z][\w-]*\d[\w.-]*|\d{1,3}(?:\.\d{1,3}){3}): ",
+        _DIGITS + _LETTERS,
+        b": ",
+        0.9,
+    ),
     Layer("compose", r"^(?P<host>[A-Za-z][\w.-]*) +\| ?", _LETTERS, b"| ", 0.9),
     Layer("counter", r"^\[(?P<count>\d+)\] ?", b"[", b"] ", 0.9),
     Layer("time", r"^(?: *\| )?(?P<time>" + _ISO + r")(?: \| |[ \t])", b" |" + _DIGITS, b":", 0.9),
@@ -215,7 +224,9 @@ def _judge_srun(layer: Layer, share: float, values: Any, rest: Any, text: bytes)
     is_alone = len(distinct) == 1
     if share <= (_SHARE_ASKED_FOR if launches and not is_alone else layer.share):
         return None
-    is_numbering = len(ids) > 20 and len(distinct) > 0.5 * len(ids)
+    # Line numbers ascend from line to line, tasks speak in any order.
+    ascends = len(ids) > 4 and (np.diff(ids) > 0).mean() > 0.9
+    is_numbering = ascends and len(distinct) > 0.5 * len(ids)
     said = _TASKS.findall(b"\n".join(launches)) + _TASKS_SAID.findall(text)
     tasks = max(map(int, said), default=0)
     if is_numbering or (is_alone and not launches) or (tasks and (ids >= tasks).mean() > 0.01):

@@ -27,6 +27,7 @@ _WORLD = re.compile(
 )
 # A communicator's size: the world's, or a group's.
 _COMMUNICATOR = re.compile(rb"\bn[rR]anks:? (\d{1,7})\b")
+_NODES = re.compile(rb"\bn[rR]anks (\d{1,7}) nNodes (\d{1,6})\b")
 _PER_NODE_LAUNCH = re.compile(
     rb"torchrun\b|torch\.distributed\.(?:run|launch)\b|--nproc[-_]per[-_]node|torchelastic"
 )
@@ -79,14 +80,27 @@ def gather_evidence(text: bytes, bodies: Any, peeled: Peeled, heads: Heads) -> E
     for rank_text, local_text in _SUMMARY.findall(text):
         evidence.summary[int(local_text), int(rank_text)] += 1
     evidence.stated_world = max(map(int, _WORLD.findall(text)), default=None)
-    largest = max(map(int, _COMMUNICATOR.findall(text)), default=None)
-    evidence.world = (
-        evidence.stated_world if largest is None else max(largest, evidence.stated_world or 0)
-    )
+    largest = _largest_communicator(text, evidence.stated_world)
+    evidence.world = evidence.stated_world if largest is None else largest
     evidence.per_node_launch = _PER_NODE_LAUNCH.search(text) is not None
     evidence.one_task_per_node = _ONE_PER_NODE.search(text) is not None
-    evidence.processes = _nccl_processes(bodies, heads)
+    if largest is not None:
+        evidence.processes = _nccl_processes(bodies, heads, largest)
     return evidence
+
+
+def _largest_communicator(text: bytes, stated: int | None) -> int | None:
+    """The size of the largest communicator, if it can be the whole job's.
+
+    It is a group's (tensor parallel ranks of one node, say) where the job is said to be larger, or
+    where it lies on fewer nodes than another one.
+    """
+    largest = max(map(int, _COMMUNICATOR.findall(text)), default=None)
+    spans = [(int(size), int(nodes)) for size, nodes in _NODES.findall(text)]
+    most = max((nodes for _, nodes in spans), default=0)
+    own = max((nodes for size, nodes in spans if size == largest), default=most)
+    is_group = largest is not None and (largest < (stated or 0) or own < most)
+    return None if is_group else largest
 
 
 def _distinct(labels: np.ndarray) -> set[int]:
@@ -99,7 +113,7 @@ def _count(counter: Counter[Any], keys: np.ndarray) -> None:
         counter[tuple(key)] += count
 
 
-def _nccl_processes(bodies: Any, heads: Heads) -> dict[bytes, int]:
+def _nccl_processes(bodies: Any, heads: Heads, size: int) -> dict[bytes, int]:
     """host:pid -> rank in the largest communicator, if that can be the whole job's.
 
     Communicators of tensor- and pipeline-parallel groups have ranks of their own: the largest must
@@ -114,6 +128,8 @@ def _nccl_processes(bodies: Any, heads: Heads) -> dict[bytes, int]:
         return {}
     mask = pa.array(matched)
     world = to_integers(groups["world"].filter(mask), 0)
+    if world.max() < size:
+        return {}
     largest = world == world.max()
     names = groups["process"].filter(mask).filter(pa.array(largest)).to_pylist()
     ranks = to_integers(groups["rank"].filter(mask), NONE)[largest].tolist()
@@ -180,6 +196,9 @@ def _local_rule(evidence: Evidence, note: list[str]) -> dict[str, Any]:
     size = max(evidence.locals) + 1
     pairs = evidence.local_pairs()
     offset = common_offset(pairs)
+    if offset is not None and _speaks_for_others(evidence, offset, size):
+        note.append("local ranks are not taken for ranks: lines of other nodes stand among these")
+        return {}
     if evidence.world == size and offset in (0, None) and (offset == 0 or not pairs):
         note.append(f"rank = local rank: world size {size}, one node")
         return {"local_offset": 0}
@@ -189,6 +208,11 @@ def _local_rule(evidence: Evidence, note: list[str]) -> dict[str, Any]:
         return {"local_offset": offset}
     note.append("local ranks are not taken for ranks: not enough evidence of which is which")
     return {}
+
+
+def _speaks_for_others(evidence: Evidence, offset: int, size: int) -> bool:
+    """Whether a rank speaks that is none of this node's."""
+    return any(not offset <= rank < offset + size for _, _, rank in evidence.said)
 
 
 def common_offset(pairs: Counter[tuple[int, int]]) -> int | None:

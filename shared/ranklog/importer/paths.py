@@ -22,7 +22,11 @@ _RANK = re.compile(
     r"(?:^|[/_.\-])(?<!local[-_])(?<!node[-_])(?:global[-_]?)?rank[-_.=]?(?P<rank>\d+)(?=$|[/_.\-])",
     re.I,
 )
-_HOST = re.compile(r"(?:^|/)(?P<host>(?:node|host|worker|pod)[-_]?[\w-]*?\d+)(?=/)", re.I)
+_HOST = re.compile(
+    r"(?:^|/)(?P<host>(?:node|host|worker|pod|compute|dgx|hgx|nid|ip-)[-_]?[\w-]*?\d+"
+    r"|\d{1,3}(?:\.\d{1,3}){3})(?=/)",
+    re.I,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ RULES = (
     ),
     Rule(
         "neox_samples",
-        (" samples/sec: ", " elapsed time per iteration ("),
+        ("samples/sec: ", " elapsed time per iteration ("),
         rf"^ *samples/sec: {num('samples_per_second')} \|",
         floats("samples_per_second"),
     ),

@@ -93,9 +93,9 @@ RULES = (
     Rule(
         "olmo_metric",
         ("/", "="),
-        r"^ {4}(?P<pairs>[A-Za-z][\w ().-]*/[\w ()/.-]*=[^=]*)$",
+        r"^ {3,4}(?P<pairs>[A-Za-z][\w ().-]*/[\w ()/.-]*=[^=]*)$",
         pairs=Pairs("line"),
-        gate=r"^ {4}[A-Za-z\x00][^=|]*/[^=|]*=[^=]*$",
+        gate=r"^ {3,4}[A-Za-z\x00][^=|]*/[^=|]*=[^=]*$",
     ),
     Rule(
         "composer_batch",
@@ -126,8 +126,8 @@ RULES = (
     ),
     Rule(
         "fairseq",
-        ("| epoch ", " num_updates "),
-        r"(?P<pairs>\| epoch .* num_updates .*)",
+        ("epoch ", " num_updates "),
+        r"(?P<pairs>(?:^|\| )epoch .* num_updates .*)",
         pairs=Pairs("bars_blank", types=ints("epoch")),
     ),
     Rule(
