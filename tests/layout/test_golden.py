@@ -1,6 +1,6 @@
 """Bytes that were written once: every later version reads them as they were meant.
 
-The files were made by version 1 of the formats from `test_index.HEAD` and from `SEGMENT_ROWS` below. A
+The files were made by versions 1 and 2 of the index and 1 of the segment from `test_index.HEAD` and from `SEGMENT_ROWS` below. A
 change of the format adds files; it never rewrites these.
 """
 
@@ -9,10 +9,12 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import msgpack
 import pyarrow.parquet as pq
+import pytest
 import zstandard
 
 from ranklog.layout.index import SegmentIndex
@@ -30,18 +32,20 @@ SEGMENT_ROWS = [
 ]
 
 
-def test_an_index_of_version_1_reads_as_it_did() -> None:
-    index = SegmentIndex.open((GOLDEN / "line-v1.idx").read_bytes(), "k")
-    assert index.head == HEAD
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_index_reads_as_it_did(version: int) -> None:
+    index = SegmentIndex.open((GOLDEN / f"line-v{version}.idx").read_bytes(), "k")
+    assert index.head == replace(HEAD, version=version)
     assert (index.templates, index.template_rows, index.sites) == (TEMPLATES, ROWS, SITES)
     assert (index.longest_mixed, index.footer) == (b"\x00\x05\x00", b"PAR1footer")
     assert index.blooms == b"\xff" * 32
 
 
-def test_an_index_of_version_1_is_laid_out_as_documented() -> None:
-    data = (GOLDEN / "line-v1.idx").read_bytes()
-    magic, version, count, check = struct.unpack_from("<4sHHI", data)
-    assert (magic, version, count) == (b"RLIX", 1, 7)
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_index_is_laid_out_as_documented(version: int) -> None:
+    data = (GOLDEN / f"line-v{version}.idx").read_bytes()
+    magic, stored, count, check = struct.unpack_from("<4sHHI", data)
+    assert (magic, stored, count) == (b"RLIX", version, 7)
     assert check == zlib.crc32(data[4:8] + data[12 : 12 + 16 * count])
     sections = {}
     for tag, at, length, crc in struct.iter_unpack("<4sIII", data[12 : 12 + 16 * count]):
@@ -49,9 +53,12 @@ def test_an_index_of_version_1_is_laid_out_as_documented() -> None:
         assert zlib.crc32(sections[tag]) == crc
     assert list(sections) == [b"head", b"tmpl", b"rows", b"long", b"site", b"foot", b"blom"]
     assert at + length == len(data)
-    unpacked = zstandard.ZstdDecompressor().decompress(sections[b"rows"])
-    tids, counts = msgpack.unpackb(unpacked)
-    assert struct.unpack("<2i2i", tids + counts) == (1, 2, 2, 1)
+    tids, counts = msgpack.unpackb(zstandard.ZstdDecompressor().decompress(sections[b"rows"]))
+    if version == 1:
+        assert struct.unpack("<2i2i", tids + counts) == (1, 2, 2, 1)
+    else:
+        assert tids == [2, 1, 1, True, b"\x00\x01"]
+        assert counts == [2, 1, 1, False, b"\x01\x00"]
 
 
 def test_a_segment_of_version_1_reads_as_it_did() -> None:

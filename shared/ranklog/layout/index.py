@@ -1,7 +1,7 @@
 """The index object: sections behind a table, so that a planner unpacks only what it reads.
 
     0   4  magic b"RLIX"
-    4   2  version
+    4   2  version: 2; 1 is read as well
     6   2  number of sections
     8   4  CRC-32 of bytes 4-8 and of the table
     12  16 per section: tag (4 bytes), offset, stored length, CRC-32 of the stored bytes
@@ -25,11 +25,19 @@ import zstandard
 
 from ranklog.errors import Corrupt, NewerVersion
 from ranklog.layout import bloom, tokens_pure
-from ranklog.layout.index_head import head_from_map, head_to_map, pack_column, unpack_column
+from ranklog.layout.index_head import head_from_map, head_to_map
+from ranklog.layout.packed import (
+    pack_column,
+    pack_integers,
+    pack_pairs,
+    unpack_column,
+    unpack_integers,
+    unpack_pairs,
+)
 from ranklog.limits import INDEX_SECTION_BYTES_MAX
 from ranklog.model.index import IndexHead, SiteCount, TemplateRows
 
-INDEX_VERSION = 1
+INDEX_VERSION = 2
 MAGIC = b"RLIX"
 _PREFIX = struct.Struct("<4sHHI")
 _SECTION = struct.Struct("<4sIII")
@@ -50,7 +58,7 @@ def encode_index(
     sites: Sequence[SiteCount] = (),
     footer: bytes = b"",
     blooms: bytes = b"",
-    level: int = 9,
+    level: int = 15,
 ) -> bytes:
     """Bytes of an index. `templates[tid]`; `head.version` is not read."""
     compress = zstandard.ZstdCompressor(level=level, write_content_size=True).compress
@@ -86,9 +94,12 @@ def _table_crc(version: int, count: int, table: bytes) -> int:
 class SegmentIndex:
     """An index, read section by section. Every property may raise Corrupt."""
 
-    def __init__(self, data: bytes, key: str, sections: dict[bytes, tuple[int, int, int]]) -> None:
+    def __init__(
+        self, data: bytes, key: str, version: int, sections: dict[bytes, tuple[int, int, int]]
+    ) -> None:
         self.data = data
         self.key = key
+        self.version = version
         self._sections = sections
         self.derived: object = None  # what a reader works out of it and keeps beside it
 
@@ -108,7 +119,7 @@ class SegmentIndex:
         sections = {
             tag: (start, length, crc) for tag, start, length, crc in _SECTION.iter_unpack(table)
         }
-        return cls(data, key, sections)
+        return cls(data, key, version, sections)
 
     def check(self) -> None:
         """Whether every section is there and undamaged, without unpacking any. Raises Corrupt."""
@@ -120,7 +131,7 @@ class SegmentIndex:
 
     @cached_property
     def head(self) -> IndexHead:
-        return self._read(b"head", lambda data: head_from_map(_unpack(data), INDEX_VERSION))
+        return self._read(b"head", lambda data: head_from_map(_unpack(data), self.version))
 
     @cached_property
     def templates(self) -> tuple[str, ...]:
@@ -130,7 +141,7 @@ class SegmentIndex:
     @cached_property
     def template_rows(self) -> tuple[TemplateRows, ...]:
         """Runs of rows of one template, in row order, without gaps."""
-        return self._read(b"rows", lambda data: _rows_from_columns(_unpack(data)))
+        return self._read(b"rows", lambda data: _rows_from_columns(_unpack(data), self.version))
 
     @cached_property
     def longest_mixed(self) -> bytes:
@@ -139,7 +150,7 @@ class SegmentIndex:
 
     @cached_property
     def sites(self) -> tuple[SiteCount, ...]:
-        return self._read(b"site", lambda data: _sites_from_columns(_unpack(data)))
+        return self._read(b"site", lambda data: _sites_from_columns(_unpack(data), self.version))
 
     @cached_property
     def footer(self) -> bytes:
@@ -191,54 +202,49 @@ def _unpack(data: bytes) -> Any:
 
 
 # --- template rows ------------------------------------------------------------------------------
-def _rows_to_columns(rows: Sequence[TemplateRows]) -> list[bytes]:
+def _rows_to_columns(rows: Sequence[TemplateRows]) -> list[list[Any]]:
     """Runs follow one another, so that first rows need not be stored."""
-    return [_pack_ints([run.tid for run in rows]), _pack_ints([run.rows for run in rows])]
+    return [pack_integers([run.tid for run in rows]), pack_integers([run.rows for run in rows])]
 
 
-def _rows_from_columns(columns: Sequence[bytes]) -> tuple[TemplateRows, ...]:
+def _rows_from_columns(columns: Sequence[Any], version: int) -> tuple[TemplateRows, ...]:
+    integers = _int32s if version == 1 else unpack_integers
     runs, first = [], 0
-    for tid, count in zip(_unpack_ints(columns[0]), _unpack_ints(columns[1]), strict=True):
+    for tid, count in zip(integers(columns[0]), integers(columns[1]), strict=True):
         runs.append(TemplateRows(tid, first, count))
         first += count
     return tuple(runs)
 
 
-def _pack_ints(values: Sequence[int]) -> bytes:
-    """int32, little-endian."""
-    return struct.pack(f"<{len(values)}i", *values)
-
-
-def _unpack_ints(data: bytes) -> Sequence[int]:
+def _int32s(data: bytes) -> Sequence[int]:
+    """Integers of version 1."""
     return struct.unpack(f"<{len(data) // 4}i", data)
 
 
 # --- call sites ---------------------------------------------------------------------------------
 def _sites_to_columns(sites: Sequence[SiteCount]) -> dict[str, Any]:
-    """Ranks of a site are (rank, lines) pairs as two int32 arrays; equal ones are stored once."""
+    """Ranks of a site are (rank, lines) pairs as two lists; equal ones are stored once."""
     ranks = {site.ranks: i for i, site in reversed(list(enumerate(sites)))}
     places = {pairs: place for place, pairs in enumerate(ranks)}
+    columns = {name: [getattr(site, name) for site in sites] for name in _SITE_FIELDS}
     return {
         "n": len(sites),
-        "site": {name: pack_column([getattr(s, name) for s in sites]) for name in _SITE_FIELDS},
-        "ranks": [_ranks_to_list(pairs) for pairs in places],
-        "place": [places[site.ranks] for site in sites],
+        "site": {name: pack_column(values) for name, values in columns.items()},
+        "ranks": [pack_pairs(pairs) for pairs in places],
+        "place": pack_column([places[site.ranks] for site in sites]),
     }
 
 
-def _ranks_to_list(pairs: Sequence[tuple[int, int]]) -> list[bytes]:
-    return [_pack_ints([rank for rank, _ in pairs]), _pack_ints([lines for _, lines in pairs])]
-
-
-def _sites_from_columns(data: dict[str, Any]) -> tuple[SiteCount, ...]:
-    columns = {name: unpack_column(data["site"][name], data["n"]) for name in _SITE_FIELDS}
-    ranks = [
-        tuple(zip(_unpack_ints(numbers), _unpack_ints(lines), strict=True))
-        for numbers, lines in data["ranks"]
-    ]
+def _sites_from_columns(data: dict[str, Any], version: int) -> tuple[SiteCount, ...]:
+    count = data["n"]
+    columns = {name: unpack_column(data["site"][name], count) for name in _SITE_FIELDS}
+    if version == 1:
+        places = data["place"]
+        ranks = [tuple(zip(*map(_int32s, pairs), strict=True)) for pairs in data["ranks"]]
+    else:
+        places = unpack_column(data["place"], count)
+        ranks = [unpack_pairs(pairs) for pairs in data["ranks"]]
     return tuple(
-        SiteCount(
-            **{name: column[i] for name, column in columns.items()}, ranks=ranks[data["place"][i]]
-        )
-        for i in range(data["n"])
+        SiteCount(**{name: column[i] for name, column in columns.items()}, ranks=ranks[places[i]])
+        for i in range(count)
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ranklog.layout.packed import pack_column, pack_pairs, unpack_column, unpack_pairs
 from ranklog.model.frame import Drop, Fence, StreamEnd
 from ranklog.model.index import (
     Bounds,
@@ -22,21 +23,6 @@ from ranklog.model.stream import Stream
 
 _STREAM_FIELDS = tuple(Stream.__slots__)
 _ENTRY_FIELDS = ("lines", "text_bytes", "min_ts", "max_ts", "max_iteration")
-_CONSTANT, _LIST = 0, 1
-
-
-def pack_column(values: Sequence[Any]) -> list[Any]:
-    """[0, value] where all are equal (and of one type), else [1, list]."""
-    first = values[0] if values else None
-    if all(value == first and type(value) is type(first) for value in values):
-        return [_CONSTANT, first]
-    return [_LIST, list(values)]
-
-
-def unpack_column(column: Sequence[Any], count: int) -> Sequence[Any]:
-    """Inverse of `pack_column`."""
-    form, values = column
-    return [values] * count if form == _CONSTANT else values
 
 
 def head_to_map(head: IndexHead) -> dict[str, Any]:
@@ -72,8 +58,8 @@ def head_from_map(data: dict[str, Any], version: int) -> IndexHead:
         min_ts=data["ts"][0],
         max_ts=data["ts"][1],
         text_bytes=data["bytes"],
-        streams=_streams_from_map(data["streams"]),
-        row_groups=_groups_from_map(data["groups"]),
+        streams=_streams_from_map(data["streams"], version),
+        row_groups=_groups_from_map(data["groups"], version),
         columns=tuple(data["columns"]),
         overflow=tuple(data["overflow"]),
         frames=_frames_from_map(data["frames"]),
@@ -96,7 +82,7 @@ def _streams_to_map(entries: Sequence[StreamEntry]) -> dict[str, Any]:
         "stream": columns,
         "entry": {name: pack_column([getattr(e, name) for e in entries]) for name in _ENTRY_FIELDS},
         "ranges": pack_column([_flat(e.ranges) for e in entries]),
-        "ranks": pack_column([_flat(e.ranks) for e in entries]),
+        "ranks": pack_column([pack_pairs(e.ranks) for e in entries]),
         # Sparse: most streams have none of these in a batch.
         "fences": [
             [i, [[f.hour, _flat(f.ranges)] for f in e.fences]]
@@ -110,12 +96,13 @@ def _streams_to_map(entries: Sequence[StreamEntry]) -> dict[str, Any]:
     }
 
 
-def _streams_from_map(data: dict[str, Any]) -> tuple[StreamEntry, ...]:
+def _streams_from_map(data: dict[str, Any], version: int) -> tuple[StreamEntry, ...]:
     count, ids = data["n"], data["ids"].hex()
     # map over columns: a planner reads hundreds of indexes of hundreds of streams
     streams = map(Stream, *(unpack_column(data["stream"][name], count) for name in _STREAM_FIELDS))
     entry = {name: unpack_column(data["entry"][name], count) for name in _ENTRY_FIELDS}
-    ranges, ranks = (map(_pairs, unpack_column(data[name], count)) for name in ("ranges", "ranks"))
+    ranges = map(_pairs, unpack_column(data["ranges"], count))
+    ranks = map(_pairs if version == 1 else unpack_pairs, unpack_column(data["ranks"], count))
     fences = {i: tuple(Fence(h, _pairs(r)) for h, r in items) for i, items in data["fences"]}
     drops = {i: tuple(Drop(n, reason) for n, reason in items) for i, items in data["drops"]}
     ends = {i: StreamEnd(end, code) for i, end, code in data["ends"]}
@@ -159,7 +146,7 @@ def _groups_to_map(groups: Sequence[RowGroup], streams: int) -> dict[str, Any]:
         "first": [group.first_row for group in groups],
         "rows": [group.rows for group in groups],
         "columns": columns,
-        "chunks": [_flat([group.chunks[name] for name in columns]) for group in groups],
+        "chunks": [_chunks_to_list([group.chunks[name] for name in columns]) for group in groups],
         "bounds": {
             name: [_bounds_to_list(group.bounds.get(name)) for group in groups] for name in bounds
         },
@@ -174,13 +161,15 @@ def _groups_to_map(groups: Sequence[RowGroup], streams: int) -> dict[str, Any]:
     }
 
 
-def _groups_from_map(data: dict[str, Any]) -> tuple[RowGroup, ...]:
+def _groups_from_map(data: dict[str, Any], version: int) -> tuple[RowGroup, ...]:
     columns, blooms = data["columns"], _pairs(data["bloom"])
+    from_list = _pairs if version == 1 else _chunks_from_list
+    chunks = [from_list(chunk) for chunk in data["chunks"]]
     return tuple(
         RowGroup(
             first_row=data["first"][i],
             rows=data["rows"][i],
-            chunks=dict(zip(columns, _pairs(data["chunks"][i]), strict=True)),
+            chunks=dict(zip(columns, chunks[i], strict=True)),
             bounds={
                 name: Bounds(*values[i])
                 for name, values in data["bounds"].items()
@@ -193,6 +182,24 @@ def _groups_from_map(data: dict[str, Any]) -> tuple[RowGroup, ...]:
         )
         for i in range(data["n"])
     )
+
+
+def _chunks_to_list(chunks: Sequence[tuple[int, int]]) -> list[int]:
+    """(bytes between the last chunk and this one, length) of each, flat: the first is nearly always 0."""
+    flat, end = [], 0
+    for offset, length in chunks:
+        flat += [offset - end, length]
+        end = offset + length
+    return flat
+
+
+def _chunks_from_list(flat: Sequence[int]) -> list[tuple[int, int]]:
+    """Inverse of `_chunks_to_list`."""
+    chunks, end = [], 0
+    for gap, length in zip(flat[::2], flat[1::2], strict=True):
+        chunks.append((end + gap, length))
+        end += gap + length
+    return chunks
 
 
 def _bounds_to_list(bounds: Bounds | None) -> list[Any] | None:
