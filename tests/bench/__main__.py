@@ -11,6 +11,7 @@ compare within the run; absolute times belong to the machine.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import shutil
 import statistics
@@ -28,10 +29,12 @@ from ranklog.store.open import open_store
 from ranklog.stream.disk import DiskStream
 from ranklog.stream.frames import encode_frame
 from tests.bench.corpus import corpus
-from tests.bench.peers import Duck, PlainFiles, Rg
+from tests.bench.peers import ClickHouse, Duck, PlainFiles, Rg
 from tests.bench.suite import Question, questions
 
 RUN = "llama-70b"
+# Below this, a time counts as this on either side: it is noise.
+FLOOR_S = 0.02
 
 
 @dataclass(slots=True)
@@ -100,32 +103,42 @@ def ask_ranklog(client: Client, question: Question) -> tuple[int, int]:
     return counted.count, counted.report.bytes_read
 
 
-def ask_duck(duck: Duck, question: Question) -> int:
-    """Matching lines."""
-    rows = duck.run(question.sql)
-    return len(rows) if question.mode == "lines" else sum(row[-1] for row in rows)
+def count_rows(rows: list[Any], question: Question) -> int:
+    """Matching lines of a peer's answer."""
+    return len(rows) if question.mode == "lines" else sum(int(row[-1]) for row in rows)
 
 
-def measure(question: Question, client: Client, rg: Rg, duck: Duck, repeat: int) -> dict[str, Any]:
+@dataclass(slots=True)
+class Peers:
+    """Who else is asked; chdb only where it is installed."""
+
+    rg: Rg
+    duckdb: Duck
+    chdb: ClickHouse | None
+
+    def actions(self, question: Question) -> dict[str, Callable[[], int]]:
+        """Name -> asks the question and returns the number of matching lines."""
+        arguments, chdb = question.rg, self.chdb
+        found: dict[str, Callable[[], int]] = {
+            "duckdb": lambda: count_rows(self.duckdb.run(question.duckdb), question)
+        }
+        if chdb is not None:
+            found["chdb"] = lambda: count_rows(chdb.run(question.clickhouse), question)
+        if arguments is not None:
+            found["rg"] = lambda: self.rg.run(arguments)
+        return found
+
+
+def measure(question: Question, client: Client, peers: Peers, repeat: int) -> dict[str, Any]:
     """One row of the table. All who can answer must agree on the number of lines."""
     ours_s, (hits, bytes_read) = median_s(lambda: ask_ranklog(client, question), repeat)
-    duck_s, duck_hits = median_s(lambda: ask_duck(duck, question), repeat)
-    row: dict[str, Any] = {
-        "query": question.name,
-        "hits": hits,
-        "ranklog_s": ours_s,
-        "bytes_read": bytes_read,
-        "duckdb_s": duck_s,
-        "rg_s": None,
-        "duckdb_ratio": ours_s / duck_s,
-    }
-    found = {hits, duck_hits}
-    if question.rg is not None:
-        arguments = question.rg
-        row["rg_s"], rg_hits = median_s(lambda: rg.run(arguments), repeat)
-        found.add(rg_hits)
-    if len(found) != 1:
-        raise RuntimeError(f"{question.name}: the answers differ: {sorted(found)}")
+    row: dict[str, Any] = {"query": question.name, "hits": hits, "bytes_read": bytes_read}
+    row["ranklog_s"] = ours_s
+    for name, action in peers.actions(question).items():
+        row[f"{name}_s"], their_hits = median_s(action, repeat)
+        row[f"{name}_ratio"] = max(ours_s, FLOOR_S) / max(row[f"{name}_s"], FLOOR_S)
+        if their_hits != hits:
+            raise RuntimeError(f"{question.name}: ranklog finds {hits}, {name} {their_hits}")
     return row
 
 
@@ -150,17 +163,37 @@ def show_ingest(total: Ingested, zstd_bytes: int) -> dict[str, Any]:
     return figures
 
 
-def show_queries(rows: list[dict[str, Any]]) -> None:
-    """Print the table of queries; times in ms."""
-    print(
-        f"\n{'query':30} {'hits':>9} {'ranklog':>9} {'read MB':>8} {'duckdb':>9} {'rg':>9} {'/duckdb':>8}"
-    )
+def show_queries(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Print the table of queries in ms, and return geometric mean and worst of the ratios."""
+    names = [name for name in ("duckdb", "chdb", "rg") if any(f"{name}_s" in row for row in rows)]
+    heads = "".join(f"{name:>9} {'ratio':>6}" for name in names)
+    print(f"\n{'query':30} {'hits':>9} {'read MB':>8} {'ranklog':>9}{heads}")
     for row in rows:
-        rg = "-" if row["rg_s"] is None else f"{row['rg_s'] * 1e3:.1f}"
-        print(
-            f"{row['query']:30} {row['hits']:>9,} {row['ranklog_s'] * 1e3:>9.1f} {row['bytes_read'] / 1e6:>8.2f} "
-            f"{row['duckdb_s'] * 1e3:>9.1f} {rg:>9} {row['duckdb_ratio']:>8.3f}"
+        cells = "".join(
+            f"{row[f'{name}_s'] * 1e3:>9.1f} {row[f'{name}_ratio']:>6.2f}"
+            if f"{name}_s" in row
+            else f"{'-':>9} {'-':>6}"
+            for name in names
         )
+        head = f"{row['query']:30} {row['hits']:>9,} {row['bytes_read'] / 1e6:>8.2f}"
+        print(f"{head} {row['ranklog_s'] * 1e3:>9.1f}{cells}")
+    totals: dict[str, Any] = {}
+    for name in names:
+        ratios = [row[f"{name}_ratio"] for row in rows if f"{name}_ratio" in row]
+        totals[name] = {"geometric_mean": statistics.geometric_mean(ratios), "worst": max(ratios)}
+        mean, worst = totals[name]["geometric_mean"], totals[name]["worst"]
+        print(f"ranklog / {name:7} geometric mean {mean:.3f}, worst {worst:.2f}")
+    return totals
+
+
+def _clickhouse(plain: PlainFiles, folder: Path) -> ClickHouse | None:
+    """chdb where it is installed: the group `bench` has it."""
+    if importlib.util.find_spec("chdb") is None:
+        print("chdb is not installed: the dependency group bench sets it beside the others")
+        return None
+    peer = ClickHouse(plain, folder)
+    print(f"{'chdb_bytes':18} {peer.stored_bytes():>16,}")
+    return peer
 
 
 def main() -> int:
@@ -178,14 +211,11 @@ def main() -> int:
     plain = PlainFiles(options.folder)
     total = build(options.folder, options.lines, int(options.batch_mib * 2**20), plain)
     figures: dict[str, Any] = {"ingest": show_ingest(total, plain.zstd_bytes())}
-    client, rg, duck = (
-        Client(store=str(options.folder / "store"), tenant="bench"),
-        Rg(plain),
-        Duck(plain),
-    )
+    client = Client(store=str(options.folder / "store"), tenant="bench")
+    peers = Peers(Rg(plain), Duck(plain), _clickhouse(plain, options.folder / "chdb"))
     asked = questions(plain.text_path)
-    figures["queries"] = [measure(q, client, rg, duck, options.repeat) for q in asked]
-    show_queries(figures["queries"])
+    figures["queries"] = [measure(q, client, peers, options.repeat) for q in asked]
+    figures["ratios"] = show_queries(figures["queries"])
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1) + "\n")
     if not options.keep:

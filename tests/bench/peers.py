@@ -1,10 +1,12 @@
-"""What ranklog is measured against: rg over the bare text, DuckDB over plain Parquet in arrival order.
+"""What ranklog is measured against: rg over the bare text, DuckDB over plain Parquet in arrival order,
+ClickHouse in process (chdb: MergeTree with a text index).
 
-Both read what `Bench.build` wrote beside the store, from a warm page cache, in this process's machine.
+All read what `PlainFiles` wrote beside the store, from a warm page cache, on two threads.
 """
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -120,3 +122,42 @@ class Duck:
         """All rows of the statement, in which `plain` is the file."""
         self._connection.execute(sql.replace("plain", f"read_parquet('{self._path}')", 1))
         return self._connection.fetchall()
+
+
+class ClickHouse:
+    """chdb in this process: a MergeTree in order of time with a full-text index on the text."""
+
+    name = "chdb"
+
+    def __init__(self, files: PlainFiles, folder: Path) -> None:
+        from chdb import session
+
+        shutil.rmtree(folder, ignore_errors=True)
+        self._session = session.Session(str(folder))
+        self._ask("SET max_threads = 2")
+        self._ask("CREATE DATABASE bench")
+        self._ask(
+            "CREATE TABLE bench.plain (ts Int64, rank Int32, level Nullable(Int16), "
+            "iteration Nullable(Int64), call_site LowCardinality(Nullable(String)), "
+            "text String CODEC(ZSTD(3)), "
+            "INDEX words text TYPE text(tokenizer = 'splitByNonAlpha')) "
+            "ENGINE = MergeTree ORDER BY ts"
+        )
+        self._ask(
+            "INSERT INTO bench.plain SELECT ts, rank, level, iteration, call_site, text "
+            f"FROM file('{files.parquet_path.resolve()}', Parquet)"
+        )
+        self._ask("OPTIMIZE TABLE bench.plain FINAL")
+
+    def _ask(self, sql: str) -> str:
+        return str(self._session.query(sql, "TabSeparated"))
+
+    def run(self, sql: str) -> list[list[str]]:
+        """All rows of the statement, as text."""
+        answer = self._ask(sql.replace("plain", "bench.plain", 1))
+        return [line.split("\t") for line in answer.split("\n")[:-1]]
+
+    def stored_bytes(self) -> int:
+        """Data and indexes on disk."""
+        sql = "SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND table = 'plain'"
+        return int(self._ask(sql))

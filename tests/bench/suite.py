@@ -1,4 +1,4 @@
-"""The queries that are measured: one meaning, asked of ranklog, of rg and of DuckDB.
+"""The queries that are measured: one meaning, asked of ranklog, of rg, of DuckDB and of ClickHouse.
 
 `mode`: "lines" returns every matching line; "count" only their number; "groups" counts by call site.
 A peer that can't ask the question has None.
@@ -15,21 +15,34 @@ from tests.bench.corpus import NEEDLE
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`query` is ranklog's, `rg` the arguments, `where` a condition over the plain table."""
+    """`query` is ranklog's, `rg` the arguments, `where` a condition over the plain table.
+
+    `like` is the condition in ClickHouse's words where they differ from DuckDB's.
+    """
 
     name: str
     query: str
     rg: tuple[str, ...] | None
     where: str
+    like: str = ""
     mode: str = "lines"
 
-    @property
-    def sql(self) -> str:
-        """The whole statement over the file `plain`."""
+    def sql(self, where: str) -> str:
+        """The whole statement over the table `plain`."""
         if self.mode == "groups":
-            return f"SELECT call_site, count(*) FROM plain WHERE {self.where} GROUP BY ALL"
+            return f"SELECT call_site, count(*) FROM plain WHERE {where} GROUP BY call_site"
         wanted = "count(*)" if self.mode == "count" else "ts, rank, level, text"
-        return f"SELECT {wanted} FROM plain WHERE {self.where}"
+        return f"SELECT {wanted} FROM plain WHERE {where}"
+
+    @property
+    def duckdb(self) -> str:
+        """The statement for DuckDB."""
+        return self.sql(self.where)
+
+    @property
+    def clickhouse(self) -> str:
+        """The statement for ClickHouse."""
+        return self.sql(self.like or self.where)
 
 
 def questions(text_path: Path) -> list[Question]:
@@ -45,6 +58,7 @@ def questions(text_path: Path) -> list[Question]:
             rf"/\b{token}\b/",
             (rf"(?-u:\b){token}(?-u:\b)",),
             rf"regexp_matches(text, '\b{token}\b')",
+            f"hasToken(text, '{token}')",
         ),
         _literal("id, part of a token, present", inside),
         _literal("id, part of a token, absent", "q" + inside),
@@ -56,6 +70,7 @@ def questions(text_path: Path) -> list[Question]:
             "/LOSS IS NAN/i",
             ("-i", "-F", "LOSS IS NAN"),
             "regexp_matches(text, '(?i)LOSS IS NAN')",
+            "match(text, '(?i)LOSS IS NAN')",
         ),
         Question("rank and level", "rank:7 level>=ERROR", None, "rank = 7 AND level >= 40"),
         Question(
@@ -64,18 +79,21 @@ def questions(text_path: Path) -> list[Question]:
             None,
             "rank = 7 AND iteration >= 100 AND iteration < 110",
         ),
-        Question("count by call site", "level>=INFO", None, "level >= 20", "groups"),
+        Question("count by call site", "level>=INFO", None, "level >= 20", mode="groups"),
     ]
 
 
 def _literal(name: str, text: str) -> Question:
-    return Question(name, f'"{text}"', ("-F", text), f"contains(text, '{text}')")
+    like = f"text LIKE '%{text}%'"
+    return Question(name, f'"{text}"', ("-F", text), f"contains(text, '{text}')", like)
 
 
 def _regex(name: str, pattern: str, mode: str = "lines") -> Question:
     ascii_only = pattern.replace(r"\d", "[0-9]").replace(r"\w", "[0-9A-Za-z_]")
     where = f"regexp_matches(text, '{pattern}')"
-    return Question(name, f"/{pattern}/", (ascii_only,), where, mode)
+    escaped = pattern.replace("\\", "\\\\")
+    like = f"match(text, '{escaped}')"
+    return Question(name, f"/{pattern}/", (ascii_only,), where, like, mode)
 
 
 def _sample_id(path: Path) -> str:
