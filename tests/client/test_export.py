@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -10,7 +11,7 @@ import pytest
 
 from ranklog.answer.render import line_json
 from ranklog.client import Client
-from ranklog.errors import BadInput
+from ranklog.errors import BadInput, StoreFull
 from ranklog.model.frame import INVALID_UTF8, NO_LF
 from ranklog.store.disk import DiskStore
 from ranklog.store.memory import MemoryStore
@@ -104,3 +105,22 @@ def test_a_folder_with_files_is_left_alone(store: Store, tmp_path: Path) -> None
 def test_nothing_found_writes_nothing(store: Store, tmp_path: Path) -> None:
     listing = Client(store=store, tenant="acme").export("absent", out=tmp_path / "o", run="llama")
     assert (listing.rows, list((tmp_path / "o").iterdir())) == ([], [])
+
+
+@pytest.mark.parametrize("format", ["parquet", "jsonl", "text"])
+@pytest.mark.parametrize("bytes_max", [0, 1_000])
+def test_a_full_disk_is_an_error_that_leaves_nothing(
+    format: str, bytes_max: int, tmp_path: Path
+) -> None:
+    store = DiskStore(tmp_path / "store")
+    random_corpus(3).ingest(store)
+    out = tmp_path / "out"
+    client = Client(store=store, tenant=TENANT)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_max, before[1]))
+    try:
+        with pytest.raises(StoreFull, match="out: file too large"):
+            client.export("", out=out, format=format, since="2026-01-01")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(out.iterdir()) == []

@@ -6,9 +6,13 @@ they stream into the files. Memory holds a batch of rows, not the export.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,7 +27,7 @@ from ranklog.client.answer import Listing
 from ranklog.client.reader import Reader
 from ranklog.client.relation import lines_sql, register_tables, segment_columns
 from ranklog.client.search import Search, begin, timed
-from ranklog.errors import BadInput
+from ranklog.errors import BadInput, RanklogError, StoreFull
 from ranklog.layout import schema
 from ranklog.merge.lines import typed_metadata
 from ranklog.model import query as q
@@ -33,6 +37,8 @@ from ranklog.plan.tasks import Lines, Outcome, Task
 from ranklog.scan.engine import Engine, shared_engine
 from ranklog.scan.evaluate import read_batches
 
+# Disk full, over a quota, over the size a file may have.
+DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 FORMATS = ("parquet", "jsonl", "text")
 _BATCH_ROWS = 10_000
 _STREAM_NAMES = ("run_id", "attempt", "own_rank", "channel")
@@ -40,20 +46,55 @@ _TIME_ORDER = "ts_ns, stream, seq"
 
 
 def export_lines(reader: Reader, query: q.Query, out: Path, format: str) -> Listing:
-    """Write all matching lines below `out`, which must be new or empty. One row per file."""
+    """Write all matching lines below `out`, which must be new or empty. One row per file.
+
+    Where that fails nothing is left in `out`. Raises BadInput, StoreFull.
+    """
     if format not in FORMATS:
         raise BadInput(f"no export format {format}", hint=", ".join(FORMATS))
-    _claim(out)
     run = begin(reader, query)
+    _claim(out)
+    try:
+        files = _export(run, out, format)
+    except BaseException as error:
+        _clear(out)
+        if isinstance(error, OSError | _CannotWriteError):
+            raise _refused(out, error) from error
+        raise
+    return Listing(files, run.completeness(), run.report)
+
+
+def _export(run: Search, out: Path, format: str) -> list[dict[str, Any]]:
     engine = shared_engine()
     with tempfile.TemporaryDirectory(prefix=".ranklog-stage-", dir=out) as folder:
         rows = _stage(run, engine, Path(folder))
         with timed(run.report, "merge"):
             files = _write(run, engine, Path(folder), out, format) if rows else []
-    if format == "text" and isinstance(query.expr, q.Everything):
+    if format == "text" and isinstance(run.query.expr, q.Everything):
         files += _write_empty_streams(run, out)
-    completeness = run.completeness()
-    return Listing(files, completeness, run.report)
+    return files
+
+
+class _CannotWriteError(Exception):
+    """Ends a scan, which notes what can't be read and raises none of it."""
+
+
+def _refused(out: Path, error: Exception) -> RanklogError:
+    cause = error.__cause__ if isinstance(error, _CannotWriteError) else error
+    number = getattr(cause, "errno", None)
+    message = f"can't write to {out}: {os.strerror(number).lower() if number else cause}"
+    if number in DISK_FULL:
+        return StoreFull(message, hint="free space, then repeat the command")
+    return BadInput(message)
+
+
+def _clear(out: Path) -> None:
+    """Take back what was written: `out` was new or empty."""
+    for path in out.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _claim(out: Path) -> None:
@@ -84,12 +125,23 @@ def _write_staged(batches: Any, *, path: Path, number: int) -> int:
     """One segment's rows with its number; how many there are."""
     staged = batches.schema.append(pa.field("segment", pa.int32()))
     rows = 0
-    with pq.ParquetWriter(path, staged, compression="lz4") as writer:
+    with _writing(), pq.ParquetWriter(path, staged, compression="lz4") as writer:
         for batch in batches:
             segment = pa.repeat(pa.scalar(number, pa.int32()), len(batch))
             writer.write_batch(pa.record_batch([*batch.columns, segment], schema=staged))
             rows += len(batch)
     return rows
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    """What the disk refuses is no fault of the segment: reading one raises DuckDB's errors."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in DISK_FULL:
+            raise
+        raise _CannotWriteError from error
 
 
 def _write(
