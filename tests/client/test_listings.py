@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ranklog.client import Client
-from ranklog.errors import BadInput
+from ranklog.errors import BadInput, NotFound
 from ranklog.model.frame import CallSite
 from ranklog.store.memory import MemoryStore
 from tests.client.test_search import ended, put
@@ -41,6 +41,8 @@ def test_a_run_is_summed_over_its_streams(client: Client) -> None:
         [0, 1],
     )
     assert (run["world_size"], run["last_iteration"], run["attempts"][0]["exit_code"]) == (3, 4, 0)
+    assert run["attempts"][0]["first"] == run["first"]
+    assert run["attempts"][0]["last"] == run["last"]
     assert run["completeness"]["absent"] == [2]
     assert client.runs(run="llama").rows == [run]
     assert client.runs(since="2026-04-01").rows == []
@@ -82,3 +84,5 @@ def test_comparison_finds_the_line_that_one_rank_has_more(client: Client) -> Non
     assert [(hunk["template"], hunk["iteration"]) for hunk in hunks] == [("only here", 3)]
     with pytest.raises(BadInput):
         client.compare(ranks="0,1")
+    with pytest.raises(NotFound, match="has no rank 9"):
+        client.compare(run="llama", ranks=[0, 9])

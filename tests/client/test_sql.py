@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ranklog.answer.render import render_time
 from ranklog.client import Client
 from ranklog.errors import BadQuery, RanklogError
 from ranklog.store.disk import DiskStore
@@ -82,3 +83,22 @@ def test_another_tenants_segments_are_out_of_reach(tmp_path: Path, corpus: Corpu
     path = disk.local_path(first)
     with pytest.raises(RanklogError):
         Client(store=disk, tenant="other").sql(f"SELECT * FROM read_parquet('{path}')")
+
+
+def test_times_are_text_where_python_has_no_nanoseconds(store: Store, corpus: Corpus) -> None:
+    client = Client(store=store, tenant=TENANT)
+    statement = "SELECT ts, ts_ns FROM lines WHERE stream || ':' || seq = '{}'"
+    line = corpus.lines[0]
+    found = client.sql(statement.format(line.id), since="2026-01-01")
+    assert list(found.rows()) == [(render_time(line.ts_ns), line.ts_ns)]
+    assert str(found.to_arrow().schema.field("ts").type) == "timestamp[ns]"
+
+
+def test_an_index_that_cannot_be_read_is_told_of(tmp_path: Path, corpus: Corpus) -> None:
+    store = DiskStore(tmp_path / "store")
+    corpus.ingest(store)
+    for index in (tmp_path / "store").rglob("*.idx"):
+        index.write_bytes(b"")
+    found = Client(store=store, tenant=TENANT).sql("SELECT 1", since="2026-01-01")
+    assert found.completeness.state == "partial"
+    assert found.completeness.skipped_tasks[0]["segment"].endswith(".idx")

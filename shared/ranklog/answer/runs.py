@@ -122,7 +122,9 @@ def _attempts(sums: Sequence[StreamSum]) -> list[dict[str, Any]]:
             {
                 "attempt": attempt,
                 "first_ns": first,
+                "first": None if first is None else render_time(first),
                 "last_ns": last,
+                "last": None if last is None else render_time(last),
                 "exit_code": _exit_code(items),
             }
         )

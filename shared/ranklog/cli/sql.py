@@ -8,9 +8,9 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
-from ranklog.answer.render import json_number, report_json
+from ranklog.answer.render import completeness_json, json_number, report_json
 from ranklog.cli.console import Console
-from ranklog.cli.scope import FOUND, NOTHING, restrictions, say_scope
+from ranklog.cli.scope import exit_code, restrictions, say_completeness, say_scope
 from ranklog.cli.source import open_client
 from ranklog.cli.tables import print_table
 from ranklog.cli.times import zone_of
@@ -28,12 +28,14 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if console.json:
         for row in rows:
             console.object(dict(zip(answer.columns, map(_plain, row), strict=True)))
-        console.object({"report": report_json(answer.report) | {"rows": len(rows)}})
+        report = report_json(answer.report) | {"rows": len(rows)}
+        console.object({"report": report, "completeness": completeness_json(answer.completeness)})
     else:
         if rows:
             print_table(console, answer.columns, [[_shown(value) for value in row] for row in rows])
         say_scope(console, answer.report, arguments, zone)
-    return FOUND if rows else NOTHING
+        say_completeness(console, answer.completeness, zone)
+    return exit_code(bool(rows), answer.completeness)
 
 
 def _plain(value: Any) -> Any:

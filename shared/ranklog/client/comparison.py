@@ -10,7 +10,7 @@ from ranklog.client.answer import Listing
 from ranklog.client.reader import Reader
 from ranklog.client.search import Search, begin, scan_lines
 from ranklog.client.words import Restrictions, parse_ranks, read_query
-from ranklog.errors import BadInput
+from ranklog.errors import BadInput, NotFound
 from ranklog.model import query as q
 from ranklog.model.answer import Completeness, Line
 from ranklog.plan.tree import all_of
@@ -42,6 +42,8 @@ def compare_ranks(
             f"{len(chosen) * len(runs)} sides are over the limit of {SIDES_MAX}",
             hint="name fewer: --ranks 0,7",
         )
+    for run in runs:
+        _check_ranks(run, chosen)
     sides = [
         Side(str(rank) if len(runs) == 1 else f"{run.scope.run_ids[0]}:{rank}", _lines(run, [rank]))
         for run in runs
@@ -65,6 +67,15 @@ def _default_ranks(runs: Sequence[Search]) -> list[int]:
     if not common:
         raise BadInput("the runs have no rank in common", hint="name them: --ranks 0")
     return sorted(common)[: 2 if len(runs) == 1 else 1]
+
+
+def _check_ranks(run: Search, chosen: Sequence[int]) -> None:
+    """A rank that nobody has heard of is a slip: beside it, every line would be missing."""
+    known = _ranks(run)
+    for rank in chosen:
+        if rank not in known:
+            has = f"it has {min(known)} to {max(known)}" if known else "it names no ranks"
+            raise NotFound(f"{', '.join(run.scope.run_ids)} has no rank {rank}", hint=has)
 
 
 def _ranks(run: Search) -> set[int]:

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from ranklog import limits
+from ranklog.answer.render import render_time
 from ranklog.client.reader import Reader
 from ranklog.client.relation import (
     SKIPS_TABLE,
@@ -27,7 +29,7 @@ from ranklog.client.search import timed
 from ranklog.errors import BadQuery, Corrupt, Unavailable
 from ranklog.layout.index import SegmentIndex
 from ranklog.model import query as q
-from ranklog.model.answer import Report
+from ranklog.model.answer import Completeness, Report
 from ranklog.plan.segments import Kept, plan_scan
 from ranklog.plan.tasks import Lines
 from ranklog.scan.engine import reason
@@ -56,15 +58,17 @@ class SqlAnswer:
 
     table: Any
     report: Report = field(default_factory=Report)
+    completeness: Completeness = field(default_factory=Completeness)
 
     @property
     def columns(self) -> list[str]:
         return list(self.table.column_names)
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Row by row, values as Python has them."""
+        """Row by row, values as Python has them; nanoseconds, which its datetime has not, as text."""
         for batch in self.table.to_batches():
-            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            columns = (_whole_times(column).to_pylist() for column in batch.columns)
+            yield from zip(*columns, strict=True)
 
     def to_arrow(self) -> Any:
         return self.table
@@ -72,6 +76,13 @@ class SqlAnswer:
     def to_pandas(self) -> Any:
         """A pandas frame. pandas is the caller's."""
         return self.table.to_pandas()
+
+
+def _whole_times(column: pa.Array) -> pa.Array:
+    if not pa.types.is_timestamp(column.type) or column.type.unit != "ns":
+        return column
+    times = column.cast(pa.timestamp("ns")).cast(pa.int64()).to_pylist()
+    return pa.array([None if ns is None else render_time(ns) for ns in times], pa.string())
 
 
 def run_sql(reader: Reader, statement: str, query: q.Query) -> SqlAnswer:
@@ -100,7 +111,7 @@ def run_sql(reader: Reader, statement: str, query: q.Query) -> SqlAnswer:
     finally:
         connection.close()
         files.pool.shutdown(wait=False)
-    return SqlAnswer(table, report)
+    return SqlAnswer(table, report, scope.completeness([]))
 
 
 def _check_statement(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
