@@ -141,6 +141,9 @@ def test_a_plan_is_shown_and_not_run(ranklog: Any) -> None:
     found = ranklog("search", "a b OR c", "--explain", "--run", "job")
     assert found.code == 0
     assert found.out.startswith('query  (("a" AND "b") OR "c")\n') or "OR" in found.out
+    found = ranklog("search", "zookeeper", "--explain")
+    assert (found.code, found.err) == (0, "")
+    assert "0 of 1 row groups\n    the rest is not read: " in found.out
     [explained, last] = ranklog("search", "nothing", "--explain", "--json").objects
     assert explained["explain"]["query"]
     assert last["report"]["segments"]["scanned"] == 0
@@ -325,6 +328,38 @@ def test_an_import_stores_lines_once(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["search", "--store", url, "--run", "old", "nothing such"]) == 1
     assert main(["import", str(tmp_path / "missing"), "--run", "old", "--store", url]) == 2
     assert main(["import", str(logs), "--store", url]) == 2
+
+
+def test_what_files_were_taken_for_is_said_once_and_not_without_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = tmp_path / "logs"
+    for rank in range(30):
+        folder = logs / "none_x" / "attempt_0" / str(rank)
+        folder.mkdir(parents=True)
+        (folder / "stdout.log").write_text("a line\n")
+    words = ["import", str(logs), "--run", "old", "--store", str(tmp_path / "store")]
+    assert main(words) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 21
+    assert said[-1].endswith("more remarks: --json has all, in the files' notes")
+    assert main(words) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_part_that_cannot_be_read_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "a.log"
+    log.write_text("a line\n")
+    where = ["--run", "old", "--store", str(tmp_path / "store")]
+    assert main(["import", str(log), *where]) == 0
+    segment = next((tmp_path / "store").rglob("*.parquet"))
+    segment.write_bytes(b"")
+    capsys.readouterr()
+    assert main(["search", "line", *where]) == 3
+    assert "1 part could not be read (default/data/" in (err := capsys.readouterr().err)
+    assert f"{segment.name}: segment is 0 bytes" in err
 
 
 @pytest.mark.sockets

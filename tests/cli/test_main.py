@@ -102,6 +102,10 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert (found.returncode, found.stderr) == (0, "")
 
 
+def test_a_program_without_standard_streams_still_works() -> None:
+    assert run_program("version", shell="<&- >&- 2>&-").returncode == 0
+
+
 def test_starting_up_imports_nothing_heavy() -> None:
     code = "import sys; from ranklog.cli.main import main; main(['--help']); print(*sys.modules)"
     found = subprocess.run(

@@ -11,8 +11,8 @@ from ranklog.answer.render import line_json
 from ranklog.cli.compare_view import show_comparison
 from ranklog.cli.console import Console
 from ranklog.cli.line_view import LineView
-from ranklog.cli.tables import cells, fit, print_table, shown_bytes, shown_ranks
-from ranklog.cli.times import shown_span, shown_time
+from ranklog.cli.tables import cells, fit, fit_end, print_table, shown_bytes, shown_ranks
+from ranklog.cli.times import shown_span, shown_time, spread_view
 from ranklog.spmd.compare import Side, compare
 from ranklog.spmd.hunks import Comparison
 from tests.spmd.lines import column, line
@@ -84,6 +84,32 @@ def test_a_table_is_as_wide_as_its_values(capsys: pytest.CaptureFixture[str]) ->
 def test_a_text_is_cut_to_columns_not_characters(text: str, width: int, shown: str) -> None:
     assert fit(text, width) == shown
     assert cells(shown) <= max(width, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [("abc", 3, "abc"), ("/a/b.log", 6, "…b.log"), ("日本語", 4, "…語"), ("abc", 0, "")],
+)
+def test_a_path_is_cut_from_the_left(text: str, width: int, shown: str) -> None:
+    assert fit_end(text, width) == shown
+
+
+def test_a_table_on_a_terminal_cuts_the_named_column(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    console = Console()
+    console.terminal = True
+    monkeypatch.setenv("COLUMNS", "30")
+    path = "/logs/of/a/job/attempt_0/0/stderr.log"
+    print_table(console, ["file", "lines"], [[path, 3]], wide=0, keep_end=True)
+    assert capsys.readouterr().out.splitlines()[1] == "…attempt_0/0/stderr.log      3"
+
+
+def test_times_of_several_days_show_their_day() -> None:
+    day = 86_400 * 10**9
+    assert spread_view([day, None, day + 10**9], timezone.utc)(day) == "00:00:00.000"
+    view = spread_view([day, 3 * day], timezone.utc)
+    assert (view(day), view(None)) == ("1970-01-02 00:00:00", "-")
 
 
 def test_amounts_ranks_and_times_are_short() -> None:

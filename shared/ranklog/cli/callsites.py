@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from datetime import tzinfo
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ranklog.cli.arguments import query_text
@@ -14,7 +13,7 @@ from ranklog.cli.rows import print_objects, ranks_of, say_around
 from ranklog.cli.scope import exit_code, restrictions
 from ranklog.cli.source import open_client
 from ranklog.cli.tables import print_table, shown_bytes
-from ranklog.cli.times import shown_clock, zone_of
+from ranklog.cli.times import spread_view, zone_of
 
 _TERMINAL_ROWS = 50
 
@@ -34,7 +33,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if console.json:
         print_objects(console, shown, listing)
         return exit_code(bool(shown), listing.completeness)
-    rows = [_row(site, zone) for site in shown]
+    view = spread_view([site[name] for site in shown for name in ("first_ns", "last_ns")], zone)
+    rows = [_row(site, view) for site in shown]
     if rows:
         heads = [
             "lines",
@@ -54,15 +54,15 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     return exit_code(bool(rows), listing.completeness)
 
 
-def _row(site: Mapping[str, Any], zone: tzinfo) -> list[Any]:
+def _row(site: Mapping[str, Any], view: Callable[[int | None], str]) -> list[Any]:
     return [
         site["count"],
         shown_bytes(site["bytes"]),
         ranks_of(site["ranks"]),
         site["level"],
         _rate(site["rate"]),
-        shown_clock(site["first_ns"], zone),
-        shown_clock(site["last_ns"], zone),
+        view(site["first_ns"]),
+        view(site["last_ns"]),
         short_site(site["call_site"]),
         site["template"],
     ]

@@ -33,6 +33,9 @@ class Console:
 
     def __init__(self, *, json: bool = False) -> None:
         self.json = json
+        # A program that was started without them has nobody to tell anything.
+        sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+        sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
         self.terminal = sys.stdout.isatty()
         self.colour = self.terminal and not os.environ.get("NO_COLOR") and not json
         # Text of any log goes out, whatever the locale's encoding is.

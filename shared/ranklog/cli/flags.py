@@ -103,7 +103,7 @@ SEARCH = (
         "which end is kept and comes first; without it the newest are kept and printed oldest first",
         choices=("newest", "oldest"),
     ),
-    Flag("--fields", "print these fields or metadata keys alone, such as ts,rank,text", "LIST"),
+    Flag("--fields", "print these fields or metadata keys alone, such as time,rank,text", "LIST"),
     Flag("--context", "N lines before and after each match, in its stream", "N", 0, type=whole),
     Flag("--count", "how many lines, not which"),
     Flag("--by", "count by these fields", "FIELD,…"),

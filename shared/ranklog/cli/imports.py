@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ranklog.importer.report import FileReport, ImportReport
 
 FAILED = 2
+_REMARKS_SHOWN = 20
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
@@ -44,7 +45,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             preset=arguments.preset,
             tz=arguments.tz,
             date=arguments.date,
-            stdin=sys.stdin.buffer,
+            stdin=sys.stdin.buffer if sys.stdin else None,
             progress=lambda file: progress.show(f"{file.path}: {file.lines:,} lines"),
             now_ns=time.time_ns(),
         )
@@ -81,19 +82,26 @@ def _show(console: Console, report: ImportReport) -> None:
     ]
     if rows:
         heads = ["file", "lines", "new", "rank", "channel", "attempt", "format", ""]
-        print_table(console, heads, rows, wide=0)
-    for file in report.files:
-        for remark in file.notes:
-            console.note(f"{file.path}: {remark}")
-    for remark in report.notes:
+        print_table(console, heads, rows, wide=0, keep_end=True)
+    # What a file was taken for is news where it brought some.
+    remarks = [
+        f"{file.path}: {text}" for file in report.files if file.stored for text in file.notes
+    ]
+    for remark in (remarks + report.notes)[:_REMARKS_SHOWN]:
         console.note(remark)
+    if (more := len(remarks) + len(report.notes) - _REMARKS_SHOWN) > 0:
+        console.note(f"{more} more remarks: --json has all, in the files' notes")
     known = f", {report.known:,} known before" if report.known else ""
     console.line(
         f"{report.run_id}: {report.stored:,} lines stored{known} "
-        f"({shown_bytes(report.bytes)} in {len(report.files)} files)"
+        f"({shown_bytes(report.bytes)} in {_files(len(report.files) - len(report.errors))})"
     )
     for file in report.errors:
         console.note(f"not imported: {file.error}")
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count} files"
 
 
 def _ranks(file: FileReport) -> str | None:

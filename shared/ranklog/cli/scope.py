@@ -57,8 +57,7 @@ def say_completeness(console: Console, completeness: Completeness, zone: tzinfo)
         return
     parts = [f"not complete: {completeness.state}"]
     if completeness.skipped_tasks:
-        reason = completeness.skipped_tasks[0].get("reason")
-        parts.append(f"{len(completeness.skipped_tasks)} parts could not be read ({reason})")
+        parts.append(_skipped(completeness.skipped_tasks))
     if completeness.gaps:
         missing = sum(gap["last_seq"] - gap["first_seq"] + 1 for gap in completeness.gaps)
         parts.append(f"{missing} lines of {_ranks(completeness.gaps)} have not arrived")
@@ -69,6 +68,14 @@ def say_completeness(console: Console, completeness: Completeness, zone: tzinfo)
     if completeness.watermark_ns:
         parts.append(f"complete up to {shown_time(completeness.watermark_ns, zone)}")
     console.note("; ".join(parts))
+
+
+def _skipped(tasks: list[dict[str, Any]]) -> str:
+    """How many parts were not read; the first one's key and what is wrong with it."""
+    key, reason = tasks[0].get("segment"), tasks[0].get("reason")
+    where = "" if not key or str(key) in str(reason) else f"{key}: "
+    parts = "1 part" if len(tasks) == 1 else f"{len(tasks)} parts"
+    return f"{parts} could not be read ({where}{reason})"
 
 
 def _ranks(items: list[dict[str, Any]]) -> str:

@@ -13,7 +13,7 @@ from ranklog.cli.console import Console
 from ranklog.cli.line_view import LineView
 from ranklog.cli.scope import exit_code, restrictions, say_completeness, say_scope
 from ranklog.cli.source import open_client
-from ranklog.cli.tables import print_table, shown_ranks
+from ranklog.cli.tables import print_table
 from ranklog.cli.times import shown_time, zone_of
 from ranklog.errors import BadInput
 
@@ -97,10 +97,12 @@ def _say_cut(console: Console, answer: Answer, arguments: argparse.Namespace) ->
     if not answer.truncated:
         return
     end = "oldest" if arguments.order == "oldest" else "newest"
-    text = f"cut at the {arguments.limit} {end} lines: --limit 0 shows all"
+    lines = f"{arguments.limit} {end} lines" if arguments.limit > 1 else f"{end} line"
+    console.note(
+        f"cut at the {lines}: --limit 0 shows all" + (", the next:" if answer.next else "")
+    )
     if answer.next:
-        text += f", --cursor {answer.next} the next ones"
-    console.note(text)
+        console.note(f"  --cursor {answer.next}")
 
 
 def _show_plan(console: Console, answer: Answer | CountAnswer) -> None:
@@ -124,9 +126,8 @@ def _show_segment(console: Console, segment: Mapping[str, Any]) -> None:
     groups = segment["row_groups"]
     console.line(f"  {console.safe(str(segment['segment'] or segment['index']))}")
     console.line(f"    {segment['rows']} rows, {groups['kept']} of {groups['total']} row groups")
-    for witness in segment["excluded_by"]:
-        numbers = shown_ranks(witness["row_groups"])
-        console.line(console.safe(f"    not row group {numbers}: {witness['what']}"))
+    for why in segment["excluded_by"]:
+        console.line(console.safe(f"    the rest is not read: {why}"))
 
 
 def _count(client: Client, arguments: argparse.Namespace, console: Console, zone: tzinfo) -> int:

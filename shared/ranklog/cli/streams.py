@@ -38,6 +38,6 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         for row in listing.rows
     ]
     if rows:
-        print_table(console, heads, rows)
+        print_table(console, heads, rows, wide=heads.index("channel"), keep_end=True)
     say_around(console, listing, arguments, zone)
     return exit_code(bool(rows), listing.completeness)

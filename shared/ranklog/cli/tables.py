@@ -36,6 +36,13 @@ def fit(text: str, width: int) -> str:
     return "".join(taken) + ELLIPSIS if width > 0 else ""
 
 
+def fit_end(text: str, width: int) -> str:
+    """Cut to a width from the left: the end of a path tells more than its beginning."""
+    if cells(text) <= width:
+        return text
+    return ELLIPSIS + fit(text[::-1], width)[:-1][::-1] if width > 0 else ""
+
+
 def pad(text: str, width: int, *, right: bool = False) -> str:
     """Fill up with blanks; `right` puts the text to the right."""
     blanks = " " * max(0, width - cells(text))
@@ -43,12 +50,18 @@ def pad(text: str, width: int, *, right: bool = False) -> str:
 
 
 def print_table(
-    console: Console, heads: Sequence[str], rows: Sequence[Sequence[object]], *, wide: int = -1
+    console: Console,
+    heads: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    wide: int = -1,
+    keep_end: bool = False,
 ) -> None:
     """Columns as wide as their widest value; numbers to the right; column `wide` takes the rest.
 
-    None is shown as `-`.
+    None is shown as `-`. On a terminal `wide` is cut, from the left with `keep_end`.
     """
+    cut = fit_end if keep_end else fit
     texts = [[_shown(console, value) for value in row] for row in rows]
     right = [
         bool(rows) and all(isinstance(row[at], int | float) or row[at] is None for row in rows)
@@ -63,7 +76,7 @@ def print_table(
     console.line(console.paint(head.rstrip(), "bold"))
     for row in texts:
         if console.terminal:
-            row[last] = fit(row[last], widths[last])
+            row[last] = cut(row[last], widths[last])
         line = "  ".join(pad(t, w, right=r) for t, w, r in zip(row, widths, right, strict=True))
         console.line(line.rstrip())
 

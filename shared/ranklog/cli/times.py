@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta, timezone, tzinfo
 
 from ranklog.errors import BadInput
@@ -40,6 +41,14 @@ def shown_time(ns: int | None, zone: tzinfo) -> str:
     text = _local(ns, zone).strftime("%Y-%m-%d %H:%M:%S")
     part = ns % SECOND_NS // 1_000_000
     return f"{text}.{part:03d}" if part else text
+
+
+def spread_view(times: Iterable[int | None], zone: tzinfo) -> Callable[[int | None], str]:
+    """How to show these times: by the clock where all are of one day, else with the day."""
+    days = {shown_day(ns, zone) for ns in times if ns is not None}
+    if len(days) > 1:
+        return lambda ns: shown_time(ns, zone)
+    return lambda ns: "-" if ns is None else shown_clock(ns, zone)
 
 
 def shown_span(ns: int) -> str:
