@@ -37,7 +37,7 @@ def test_an_index_reads_as_it_did(version: int) -> None:
     index = SegmentIndex.open((GOLDEN / f"line-v{version}.idx").read_bytes(), "k")
     assert index.head == replace(HEAD, version=version)
     assert (index.templates, index.template_rows, index.sites) == (TEMPLATES, ROWS, SITES)
-    assert (index.longest_mixed, index.footer) == (b"\x00\x05\x00", b"PAR1footer")
+    assert (index.longest_mixed, index.footer_bytes) == (b"\x00\x05\x00", 10)
     assert index.blooms == b"\xff" * 32
 
 

@@ -84,7 +84,7 @@ def encoded() -> bytes:
         template_rows=ROWS,
         longest_mixed=b"\x00\x05\x00",
         sites=SITES,
-        footer=b"PAR1footer",
+        footer_bytes=10,
         blooms=b"\xff" * 32,
     )
 
@@ -96,7 +96,7 @@ def test_an_index_reads_back_whole() -> None:
     assert index.template_rows == ROWS
     assert index.longest_mixed == b"\x00\x05\x00"
     assert index.sites == SITES
-    assert index.footer == b"PAR1footer"
+    assert index.footer_bytes == 10
     assert index.bloom_may_contain(0, "a1")
     assert not index.bloom_may_contain(1, "a1")
     assert index.bloom_may_contain_value(0, "dataset", "c4")
@@ -123,7 +123,7 @@ def read_all(data: bytes) -> None:
         index.template_rows,
         index.longest_mixed,
         index.sites,
-        index.footer,
+        index.footer_bytes,
     )
     for i in range(len(index.head.row_groups)):
         index.bloom_may_contain(i, "a1")

@@ -119,7 +119,7 @@ def build_segment(
                 rows, order, tids, facts.extracted.longest, len(numbered.templates)
             ),
             sites=site_counts(rows, order, tids),
-            footer=segment.footer,
+            footer_bytes=segment.footer_bytes,
             blooms=grouped.blooms,
         )
 

@@ -8,7 +8,7 @@
     …      sections, one after the other
 
 Numbers are little-endian and unsigned. Sections are zstd frames of msgpack, except `blom` (bare
-filters) and `foot` (zstd of the Parquet footer). A reader skips tags it does not know; a change that
+filters) and `foot` (zstd of the length of the Parquet footer). A reader skips tags it does not know; a change that
 it must know raises the version. Pure: msgpack and zstandard only.
 """
 
@@ -41,6 +41,7 @@ INDEX_VERSION = 2
 MAGIC = b"RLIX"
 _PREFIX = struct.Struct("<4sHHI")
 _SECTION = struct.Struct("<4sIII")
+_FOOTER = struct.Struct("<Q")
 _TAGS = (b"head", b"tmpl", b"rows", b"long", b"site", b"foot", b"blom")
 _SITE_FIELDS = tuple(name for name in SiteCount.__slots__ if name != "ranks")
 # What a damaged section's msgpack may raise on its way into our values.
@@ -56,7 +57,7 @@ def encode_index(
     template_rows: Sequence[TemplateRows] = (),
     longest_mixed: bytes = b"\x00",
     sites: Sequence[SiteCount] = (),
-    footer: bytes = b"",
+    footer_bytes: int = 0,
     blooms: bytes = b"",
     level: int = 15,
 ) -> bytes:
@@ -74,7 +75,7 @@ def encode_index(
         b"rows": packed(_rows_to_columns(template_rows)),
         b"long": compress(longest_mixed),
         b"site": packed(_sites_to_columns(sites)),
-        b"foot": compress(footer),
+        b"foot": compress(_FOOTER.pack(footer_bytes)),
         b"blom": blooms,
     }
     offset = _PREFIX.size + _SECTION.size * len(sections)
@@ -153,9 +154,11 @@ class SegmentIndex:
         return self._read(b"site", lambda data: _sites_from_columns(_unpack(data), self.version))
 
     @cached_property
-    def footer(self) -> bytes:
-        """The segment's last bytes: Parquet metadata, its length, the magic."""
-        return self._read(b"foot", bytes)
+    def footer_bytes(self) -> int:
+        """How many last bytes of the segment are Parquet's metadata, its length and magic."""
+        return self._read(
+            b"foot", len if self.version == 1 else lambda data: int(_FOOTER.unpack(data)[0])
+        )
 
     @cached_property
     def blooms(self) -> bytes:

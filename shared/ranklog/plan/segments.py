@@ -63,7 +63,7 @@ def plan_scan(
         key=segment.key,
         length=segment.length,
         etag=segment.etag,
-        footer=len(index.footer),
+        footer=index.footer_bytes,
         min_ts=head.min_ts,
         max_ts=head.max_ts,
         columns=_optional_columns(index, needed),
