@@ -135,6 +135,10 @@ RANGE_GAP_BYTES_MAX = 256 * KIB
 RANGE_GETS_IN_FLIGHT_MAX = 16
 # One task's time; a slower one is interrupted and reported.
 TASK_SECONDS_MAX = 120.0
+# On Lambda: less than the scan function's 60 s, and what a root keeps of its own time to merge and
+# answer. Without them Lambda would end both, and nobody would be told what was read.
+LAMBDA_TASK_SECONDS_MAX = 50.0
+LAMBDA_ANSWER_SECONDS = 5.0
 # Memory for indexes that a reader keeps, least recently used dropped first.
 INDEX_CACHE_BYTES_MAX = 512 * MIB
 INDEX_GETS_IN_FLIGHT_MAX = 32
@@ -142,6 +146,21 @@ INDEX_GETS_IN_FLIGHT_MAX = 32
 DEFAULT_WINDOW_HOURS = 24
 # Histogram buckets one answer prints; over it the query is refused.
 BUCKETS_MAX = 100_000
+
+# --- tail -------------------------------------------------------------------------------------
+# Streams that a tail remembers (some 200 bytes each); the one not heard of longest is forgotten, and
+# looked up in the store when it speaks again.
+TAIL_STREAMS_MAX = 50_000
+# Holes remembered of one stream; the oldest is closed, and what comes for it later is not shown.
+TAIL_HOLES_MAX = 4_096
+# Lines looked at in one round, so that a large import that a tail meets is shown bit by bit.
+TAIL_ROWS_MAX = 16_384
+# Lines looked at for one answer of GET /v1/tail, and how long it waits for some at most: an HTTP API
+# of API Gateway gives up after 30 s.
+TAIL_PAGE_ROWS_MAX = 4_096
+TAIL_WAIT_S_MAX = 20.0
+# A round of a tail that can't read a segment is repeated this often; then the segment is named.
+TAIL_TRIES_MAX = 6
 
 # --- rules ------------------------------------------------------------------------------------
 # A rules file and one expression; over it the file is refused. RE2 is linear, its programs are not.

@@ -20,8 +20,12 @@ class Context:
     """What the functions' logger reads of Lambda's context."""
 
     function_name: str
+    remaining_ms: int = 29_000
     memory_limit_in_mb: int = 1769
     aws_request_id: str = "00000000-0000-0000-0000-000000000000"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return self.remaining_ms
 
     @property
     def invoked_function_arn(self) -> str:
@@ -46,10 +50,9 @@ def load_function(monkeypatch: pytest.MonkeyPatch) -> Load:
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
 
-        def call(event: dict[str, Any]) -> Any:
-            return json.loads(
-                json.dumps(module.handler(json.loads(json.dumps(event)), Context(name)))
-            )
+        def call(event: dict[str, Any], remaining_ms: int = 29_000) -> Any:
+            context = Context(name, remaining_ms)
+            return json.loads(json.dumps(module.handler(json.loads(json.dumps(event)), context)))
 
         call.module = module  # type: ignore[attr-defined]
         return call

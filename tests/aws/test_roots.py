@@ -117,6 +117,16 @@ def test_a_scan_that_breaks_is_named_in_the_answer(stack: Stack, read_event: Rea
     assert skipped["segment"].startswith("acme/data/") and "scan" in skipped["reason"]
 
 
+def test_a_root_whose_time_is_up_answers_and_names_what_was_not_read(
+    stack: Stack, read_event: Read
+) -> None:
+    answer = stack.query(read_event("query"), remaining_ms=5_000)
+    assert (answer["status"], answer["body"]["lines"]) == (200, [])
+    assert answer["body"]["completeness"]["state"] == "partial"
+    [skipped] = answer["body"]["completeness"]["skipped_tasks"]
+    assert skipped["reason"] == "not reached in 0 s"
+
+
 def test_an_outcome_over_the_inline_limit_goes_by_the_store(
     stack: Stack, read_event: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:

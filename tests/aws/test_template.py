@@ -12,6 +12,8 @@ import pytest
 import tomllib
 import yaml
 
+from ranklog import limits
+
 ROOT = Path(__file__).parents[2]
 TEMPLATE = ROOT / "template.yaml"
 
@@ -147,6 +149,13 @@ def test_a_role_may_do_what_its_function_does(
         assert "*" not in str(action)
         assert statement["Resource"] != "*"
     assert allowed - {"logs:CreateLogStream", "logs:PutLogEvents"} == actions
+
+
+def test_a_scan_is_stopped_by_its_deadline_and_not_by_lambda(template: dict[str, Any]) -> None:
+    functions = {name: template["Resources"][f"{name}Function"] for name in ("Scan", "Api")}
+    timeout = {name: item["Properties"]["Timeout"] for name, item in functions.items()}
+    assert timeout["Scan"] > limits.LAMBDA_TASK_SECONDS_MAX
+    assert timeout["Api"] > 2 * limits.LAMBDA_ANSWER_SECONDS
 
 
 def test_the_bucket_is_private_kept_and_spoken_to_over_tls(template: dict[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Unpack, cast
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     from ranklog.client.sql import SqlAnswer
+    from ranklog.client.tail import TailItem
+    from ranklog.client.tail_cursor import TailPage
 
 # Lines per page where a caller walks through all of them.
 PAGE_LINES = 10_000
@@ -84,6 +86,12 @@ class Backend(Protocol):
 
     def sql(self, statement: str, given: Restrictions) -> SqlAnswer: ...
 
+    def tail(self, query: str, given: Restrictions) -> Iterator[TailItem]: ...
+
+    def tail_page(
+        self, query: str, given: Restrictions, *, cursor: str | None, wait_s: float, rows: int
+    ) -> TailPage: ...
+
 
 class Client:
     """Reads one tenant of a store (a URL or a Store), or an API (its key names the tenant).
@@ -91,7 +99,8 @@ class Client:
     Safe to use from many threads. Every call takes the restrictions of the command line: run, attempt,
     rank, host, level, iteration, since, until, last, tz. Raises RanklogError.
 
-    `invoker` runs the scans of a store elsewhere (Lambda), `concurrency` of them at once.
+    `invoker` runs the scans of a store elsewhere (Lambda), `concurrency` of them at once, each for
+    `seconds_left()` at most.
     """
 
     def __init__(
@@ -103,6 +112,7 @@ class Client:
         key: str | None = None,
         invoker: Invoker | None = None,
         concurrency: int | None = None,
+        seconds_left: Callable[[], float] | None = None,
     ) -> None:
         if (store is None) == (api is None):
             raise BadInput("a client reads a store or an API", hint="give store=… or api=…")
@@ -116,7 +126,13 @@ class Client:
             from ranklog.client.reader import local_reader
 
             opened = _opened(store)
-            reader = local_reader(opened, tenant, invoker=invoker, concurrency=concurrency)
+            reader = local_reader(
+                opened,
+                tenant,
+                invoker=invoker,
+                concurrency=concurrency,
+                seconds_left=seconds_left,
+            )
             self._backend = Local(opened, tenant, reader)
 
     def search(
@@ -251,6 +267,25 @@ class Client:
     def sql(self, statement: str, **given: Unpack[Restrictions]) -> SqlAnswer:
         """DuckDB SQL over the views `lines` and `points`, read-only; run and bounds as in search."""
         return self._backend.sql(statement, given)
+
+
+    def tail(self, query: str = "", **given: Unpack[Restrictions]) -> Iterator[TailItem]:
+        """New lines from now on, for ever: each once, in order within its stream. A stream waits at
+        a hole for at most 5 s; then an item says so, and what comes for it later is `late`."""
+        return self._backend.tail(query, given)
+
+    def tail_page(
+        self,
+        query: str = "",
+        *,
+        cursor: str | None = None,
+        wait_s: float = limits.TAIL_WAIT_S_MAX,
+        rows: int = limits.TAIL_PAGE_ROWS_MAX,
+        **given: Unpack[Restrictions],
+    ) -> TailPage:
+        """One step of a tail: what became visible since the cursor, or since `wait_s` at the latest
+        nothing. Without a cursor it begins now and answers at once."""
+        return self._backend.tail_page(query, given, cursor=cursor, wait_s=wait_s, rows=rows)
 
 
 def _opened(store: str | Store | None) -> Store:

@@ -45,7 +45,7 @@ class Facts:
 
 @dataclass(slots=True)
 class Reader:
-    """One tenant of one store. `concurrency`: tasks in flight; `deadline_s`: one task's time."""
+    """One tenant of one store. `concurrency`: tasks in flight; `seconds_left`: until it must answer."""
 
     store: Store
     tenant: str
@@ -55,11 +55,18 @@ class Reader:
     catalog: Catalog = field(init=False)
     facts: Facts = field(default_factory=Facts)
     concurrency: int = 2
-    deadline_s: float = limits.TASK_SECONDS_MAX
+    seconds_left: Callable[[], float] | None = None
     now_ns: Callable[[], int] = time.time_ns
 
     def __post_init__(self) -> None:
         self.catalog = Catalog(self.store, self.tenant, self.indexes)
+
+    @property
+    def deadline_s(self) -> float:
+        """Time of a task that begins now; what it does not reach is named in the answer."""
+        if self.seconds_left is None:
+            return limits.TASK_SECONDS_MAX
+        return min(limits.TASK_SECONDS_MAX, self.seconds_left())
 
     def run(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
         """Outcomes in the order of the tasks."""
@@ -69,11 +76,17 @@ class Reader:
             self.store,
             concurrency=self.concurrency,
             spill_key=lambda name: keys.tmp_key(self.tenant, name),
+            deadline_s=lambda: self.deadline_s,
         )
 
 
 def local_reader(
-    store: Store, tenant: str, *, invoker: Invoker | None = None, concurrency: int | None = None
+    store: Store,
+    tenant: str,
+    *,
+    invoker: Invoker | None = None,
+    concurrency: int | None = None,
+    seconds_left: Callable[[], float] | None = None,
 ) -> Reader:
     """A reader whose tasks run in this process, unless an invoker says otherwise."""
     keys.tenant_prefix(tenant)  # a name that can't be one is refused before anything is read
@@ -85,4 +98,5 @@ def local_reader(
         regexes=engine.matches,
         indexes=IndexCache(store),
         concurrency=concurrency or min(16, 2 * (os.cpu_count() or 1)),
+        seconds_left=seconds_left,
     )

@@ -97,8 +97,7 @@ class Search:
     def tasks(self, plan: Plan, newest: bool | None) -> list[Task]:
         """The plan's scans in tasks."""
         packed = pack(plan.scans, concurrency=self.reader.concurrency, newest=newest)
-        deadline = self.reader.deadline_s
-        return [Task(plan.expr, scans, plan.shape, plan.near, deadline) for scans in packed]
+        return [Task(plan.expr, scans, plan.shape, plan.near) for scans in packed]
 
     def note(self, task: Task, outcome: Outcome) -> None:
         """Count what an outcome cost; remember what it could not read."""

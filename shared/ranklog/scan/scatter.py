@@ -67,14 +67,23 @@ def scatter(
     *,
     concurrency: int = limits.SCATTER_CONCURRENCY_MAX,
     spill_key: Callable[[str], str] | None = None,
+    deadline_s: Callable[[], float] | None = None,
 ) -> Iterator[Outcome]:
-    """One outcome per task, in the order of the tasks; never an exception for a task."""
+    """One outcome per task, in the order of the tasks; never an exception for a task.
+
+    `spill_key` names where an outcome goes that is too large; `deadline_s` says, when a task is sent,
+    how long it may take.
+    """
+
+    def send(task: Task) -> Outcome:
+        return run_task(task, invoker, store, spill_key, deadline_s)
+
     width = max(1, min(concurrency, limits.SCATTER_CONCURRENCY_MAX, len(tasks)))
     if width == 1:
-        yield from (run_task(task, invoker, store, spill_key) for task in tasks)
+        yield from map(send, tasks)
         return
     with ThreadPoolExecutor(width, thread_name_prefix="ranklog-scatter") as pool:
-        yield from pool.map(lambda task: run_task(task, invoker, store, spill_key), tasks)
+        yield from pool.map(send, tasks)
 
 
 def run_task(
@@ -82,16 +91,17 @@ def run_task(
     invoker: Invoker,
     store: Store,
     spill_key: Callable[[str], str] | None = None,
+    deadline_s: Callable[[], float] | None = None,
 ) -> Outcome:
     """Invoke once, and again for the segments whose failure may pass."""
-    outcome = _invoke(task, invoker, store, spill_key)
+    outcome = _invoke(task, invoker, store, spill_key, deadline_s)
     for attempt in range(limits.SCAN_RETRIES_MAX):
         again = {failure.number for failure in outcome.failed if failure.retryable}
         if not again:
             break
         time.sleep(_BACKOFF_S * 2**attempt)
         rest = replace(task, segments=tuple(s for s in task.segments if s.number in again))
-        _add(outcome, _invoke(rest, invoker, store, spill_key), again)
+        _add(outcome, _invoke(rest, invoker, store, spill_key, deadline_s), again)
     return outcome
 
 
@@ -100,7 +110,10 @@ def _invoke(
     invoker: Invoker,
     store: Store,
     spill_key: Callable[[str], str] | None,
+    deadline_s: Callable[[], float] | None,
 ) -> Outcome:
+    if deadline_s is not None:
+        task = replace(task, deadline_s=deadline_s())
     if spill_key is not None:
         task = replace(task, spill=spill_key(uuid.uuid4().hex))
     try:

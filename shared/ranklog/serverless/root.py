@@ -7,6 +7,8 @@ query function directly was let in by IAM, and names the tenant beside the reque
 from __future__ import annotations
 
 import json
+import math
+import time
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -18,7 +20,12 @@ from ranklog.api.settings import Settings
 from ranklog.api.sinks import KinesisFrames
 from ranklog.client import Client
 from ranklog.errors import BadInput
-from ranklog.limits import CLIENTS_KEPT_MAX, PAYLOAD_BYTES_MAX
+from ranklog.limits import (
+    CLIENTS_KEPT_MAX,
+    LAMBDA_ANSWER_SECONDS,
+    LAMBDA_TASK_SECONDS_MAX,
+    PAYLOAD_BYTES_MAX,
+)
 from ranklog.scan.lambda_invoke import LambdaInvoker
 from ranklog.serverless.settings import FunctionSettings
 from ranklog.store.aws import aws_client
@@ -30,13 +37,18 @@ _MEMBERS = frozenset({"tenant", "method", "path", "parameters", "body"})
 def make_root(settings: FunctionSettings) -> Handler:
     """A handler of API Gateway v2 events. With keys in the settings, only who has one is answered;
     without, only whom an authorizer vouches for. Frames are taken where a stream is set."""
+    left = _TimeLeft()
     store = open_store(settings.store_url)
     invoker = LambdaInvoker(settings.scan_function)
 
     @lru_cache(CLIENTS_KEPT_MAX)
     def client_of(tenant: str) -> Client:
         return Client(
-            store=store, tenant=tenant, invoker=invoker, concurrency=settings.scan_concurrency
+            store=store,
+            tenant=tenant,
+            invoker=invoker,
+            concurrency=settings.scan_concurrency,
+            seconds_left=left.seconds_left,
         )
 
     stream = settings.kinesis_stream
@@ -48,7 +60,27 @@ def make_root(settings: FunctionSettings) -> Handler:
             tenant=None,
         )
     )
-    return lambda event, context: _bounded(handler(event, context))
+
+    def answer(event: dict[str, Any], context: Any) -> dict[str, Any]:
+        left.begin(context)
+        return _bounded(handler(event, context))
+
+    return answer
+
+
+class _TimeLeft:
+    """What is left of the invocation that is under way; Lambda gives a root one at a time."""
+
+    def __init__(self) -> None:
+        self._until_s = math.inf
+
+    def begin(self, context: Any) -> None:
+        self._until_s = time.monotonic() + context.get_remaining_time_in_millis() / 1000
+
+    def seconds_left(self) -> float:
+        """For scans that begin now, so that their outcomes can still be merged and answered."""
+        left = self._until_s - time.monotonic() - LAMBDA_ANSWER_SECONDS
+        return max(0.0, min(left, LAMBDA_TASK_SECONDS_MAX))
 
 
 def event_of_request(request: Mapping[str, Any]) -> dict[str, Any]:
