@@ -153,6 +153,7 @@ def test_the_health_and_the_description_need_no_key() -> None:
         ("POST", "/v1/search", {"tenant": "other"}, 400, "unknown member tenant"),
         ("POST", "/v1/search", {"limit": -1}, 400, "limit: "),
         ("POST", "/v1/search", {"limit": "5"}, 400, "limit: "),
+        ("POST", "/v1/search", {"rank": [1]}, 400, "rank: "),
         ("POST", "/v1/search", [1], 400, "the body: "),
         ("POST", "/v1/search", b"{", 400, "no JSON"),
         ("POST", "/v1/search", b"\xff", 400, "no UTF-8"),

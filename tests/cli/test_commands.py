@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,16 @@ import pytest
 
 from ranklog.api.sinks import StoreFrames
 from ranklog.cli.main import main
+from ranklog.client import Client
+from ranklog.client.follow import Hole
+from ranklog.client.tail_items import TailItem
+from ranklog.store.memory import MemoryStore
 from ranklog.store.open import open_store
 from tests.api.job import NOW_NS, frame_of
 
 ROOT = Path(__file__).parents[2]
+MEMORY = MemoryStore()
+StoreFrames(MEMORY, lambda: NOW_NS).accept("default", frame_of())
 
 
 @pytest.fixture(scope="module")
@@ -328,6 +335,8 @@ def test_an_import_stores_lines_once(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["search", "--store", url, "--run", "old", "nothing such"]) == 1
     assert main(["import", str(tmp_path / "missing"), "--run", "old", "--store", url]) == 2
     assert main(["import", str(logs), "--store", url]) == 2
+    for name in ("a@b", "a~1", "a~ok", "a@*", "@"):
+        assert main(["import", str(logs), "--store", url, "--run", name]) == 2
 
 
 def test_what_files_were_taken_for_is_said_once_and_not_without_end(
@@ -375,6 +384,56 @@ def test_a_served_store_answers_until_it_is_told_to_stop(store: str) -> None:
             assert json.load(response)["runs"][0]["run_id"] == "job@l1"
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
+
+
+def test_a_tail_prints_lines_soon_after_their_commit_until_it_is_interrupted(
+    tmp_path: Path,
+) -> None:
+    url = str(tmp_path / "store")
+    sink = StoreFrames(open_store(url, create=True), time.time_ns)
+    sink.accept("default", frame_of(run="before"))
+    command = [sys.executable, "-m", "ranklog.cli.main", "tail", "odd", "--store", url]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "shared")}
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=environment, **pipes) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert "from now on" in process.stderr.readline()
+        sink.accept("default", frame_of(run="after", number=1))
+        assert process.stdout.readline() == "── 2026-01-01 ──\n"
+        assert process.stdout.readline().endswith("ERROR    loss is odd (train.py:9)\n")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+        assert (process.stdout.read(), process.stderr.read()) == ("", "")
+
+
+def test_a_tail_shows_holes_and_late_lines(monkeypatch: pytest.MonkeyPatch, ranklog: Any) -> None:
+    [line] = Client(store=MEMORY).search("odd", limit=1).lines
+    items = [
+        TailItem(line),
+        TailItem(hole=Hole(line.stream_id, line.run_id, 2, 5, 6)),
+        TailItem(hole=Hole(line.stream_id, line.run_id, 2, 7, 9)),
+        TailItem(skipped={"segment": "s", "reason": "gone"}),
+        TailItem(line, late=True),
+    ]
+    monkeypatch.setattr(Client, "tail", lambda *args, **given: iter(items))
+    found = ranklog("tail", "--limit", "2")
+    assert (found.code, found.out.splitlines()[2:]) == (
+        0,
+        [
+            "── rank 2 of job@l1: line 5 has not arrived ──",
+            "── rank 2 of job@l1: lines 7-8 have not arrived ──",
+            "── can't be read: s: gone ──",
+            "00:00:05.000 it 3 rank 2 │ ERROR    late loss is odd (train.py:9)",
+        ],
+    )
+    kinds = [(item["kind"], item.get("late")) for item in ranklog("tail", "--json").objects]
+    assert kinds == [
+        ("line", None),
+        ("gap", None),
+        ("gap", None),
+        ("skipped", None),
+        ("line", True),
+    ]
 
 
 def test_an_open_address_without_keys_is_refused(ranklog: Any) -> None:

@@ -54,7 +54,11 @@ def broken(error: BaseException) -> object:
 @pytest.mark.parametrize(
     ("error", "code", "shown"),
     [
-        (BadQuery("no such thing", hint="try that", position=4), 2, "at character 5; try that"),
+        (
+            BadQuery("no such thing", hint="try that", position=4),
+            2,
+            "no such thing (character 5); try that",
+        ),
         (ZeroDivisionError("two\nlines"), 2, "internal error: ZeroDivisionError: two lines"),
         (PermissionError(13, "Permission denied", "/x"), 2, "ranklog: /x: permission denied"),
         (ModuleNotFoundError("no", name="duckdb"), 2, "this command needs duckdb"),

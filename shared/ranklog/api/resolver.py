@@ -25,6 +25,9 @@ from ranklog.errors import RanklogError
 
 logger = logging.getLogger(__name__)
 
+# What pydantic puts into a place beside names of members: the body, and the sides of a union.
+_NO_MEMBERS = frozenset(["body", "constrained-str", "int"])
+
 
 class Resolver(APIGatewayHttpResolver):
     """One request at a time. `tenant` is whose it is."""
@@ -80,7 +83,7 @@ class Pool:
 
 def _invalid(error: RequestValidationError) -> Response[str]:
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"] if part != "body")
+    where = ".".join(str(part) for part in first["loc"] if part not in _NO_MEMBERS)
     if first["type"] == "extra_forbidden":
         detail, hint = f"unknown member {where}", "/openapi.json lists the members"
     elif first["type"] == "json_invalid":

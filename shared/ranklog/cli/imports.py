@@ -25,6 +25,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     """Import, say what each file was taken for. 2 if a file could not be imported."""
     if not arguments.run:
         raise BadInput("an import needs the name of its run", hint="--run NAME")
+    _check_name(arguments.run)
     if not arguments.path_words:
         raise BadInput("import what?", hint="name files, folders, or - for standard input")
     if arguments.rank is not None and arguments.rank_from is not None:
@@ -56,6 +57,18 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     else:
         _show(console, report)
     return FAILED if report.errors else FOUND
+
+
+def _check_name(run: str) -> None:
+    """A name that --run of the other commands would read as a launch of another run is refused."""
+    from ranklog.plan.bounds import parse_run_selector
+
+    name = parse_run_selector(run).name
+    if name != run:
+        raise BadInput(
+            f"a run can't be named {run[:80]}: elsewhere that means a launch of {name[:80]}",
+            hint="leave @ and ~ out of the name; --launch ID names the launch",
+        )
 
 
 def _print_objects(console: Console, report: ImportReport) -> None:

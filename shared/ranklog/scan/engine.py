@@ -66,7 +66,7 @@ class Engine:
             except duckdb.Error as error:
                 raise BadQuery(
                     f"RE2 can't run /{pattern}/: {reason(error)}",
-                    hint="look-around and back-references have no RE2 form",
+                    hint=f'to find it as text write "{pattern}"',
                 ) from error
         return [hit for (hit,) in rows[:-1]]
 
