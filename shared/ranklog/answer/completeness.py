@@ -24,7 +24,6 @@ from ranklog.model.index import StreamEntry
 from ranklog.model.stream import DENSE, Stream
 from ranklog.plan.overlap import difference, union
 
-STATES = ("complete", "behind", "gaps", "partial")
 CERTIFICATES = ("none", "import", "agent", "producer")  # weakest first
 _MONOTONE = ("producer", "agent")
 

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from ranklog.errors import BadInput
 
-# A key shorter than this can be guessed.
-KEY_CHARACTERS_MIN = 16
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 

@@ -149,11 +149,6 @@ class Listing:
         return objects_table(self.rows)
 
 
-def lines_to_json(lines: Sequence[Line]) -> list[dict[str, Any]]:
-    """Each line as the interfaces show it."""
-    return [line_json(line) for line in lines]
-
-
 def _need(name: str) -> Any:
     import importlib
 

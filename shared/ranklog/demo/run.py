@@ -33,7 +33,6 @@ class DemoResult:
     exit_codes: dict[int, int]
     lines: int
     frames: int
-    frame_bytes: int
     train_s: float
     ingest_s: float
 
@@ -85,7 +84,6 @@ def run_demo(
         exit_codes=codes,
         lines=lines,
         frames=len(records),
-        frame_bytes=sum(len(record.data) for record in records),
         train_s=train_s,
         ingest_s=ingest_s,
     )

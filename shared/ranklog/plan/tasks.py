@@ -17,7 +17,7 @@ from ranklog.plan.codec import NodeCodec
 
 VERSION = 1
 
-OK, FAILED, SKIPPED = "ok", "failed", "skipped"
+OK, FAILED = "ok", "failed"
 
 Pairs: TypeAlias = "tuple[tuple[int, int], ...]"
 

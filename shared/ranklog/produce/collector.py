@@ -38,7 +38,6 @@ ABANDON_S = 3600.0
 STOP_S = 15.0
 # A collector that nobody needs any more ends; the next process starts another.
 IDLE_S = 2.0
-MIRRORED = ("stdout", "stderr")
 
 
 class _Process:
