@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,13 @@ import pytest
 from ranklog.answer.render import render_time
 from ranklog.client import Client
 from ranklog.errors import BadQuery, RanklogError
+from ranklog.ingest.batch import Record, ingest_batch
 from ranklog.store.disk import DiskStore
 from ranklog.store.memory import MemoryStore
 from ranklog.store.protocol import Store
+from ranklog.stream.frames import encode_frame
 from tests.corpus_lines import TENANT, Corpus, random_corpus
+from tests.ingest.frames import STREAM, T0, Row, make_frame
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +46,27 @@ def test_a_run_and_bounds_restrict_the_views(store: Store, corpus: Corpus) -> No
 def test_points_are_there_and_empty(store: Store) -> None:
     client = Client(store=store, tenant=TENANT)
     assert list(client.sql("SELECT series, value FROM points").rows()) == []
+
+
+def test_values_of_the_overflow_column_are_there_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ranklog.layout.metadata.METADATA_COLUMNS_MAX", 1)
+    store = MemoryStore()
+    rows = [
+        Row("a", metadata={"x": 1, "loss": 0.1, "odd/~key": "é"}),
+        Row("b", metadata={"x": 2, "loss": math.inf, "Odd": 2**62}),
+    ]
+    after = make_frame([Row("c", metadata={"loss": 0.5})], first_seq={STREAM: 2}, number=2)
+    for number, frame in enumerate((make_frame(rows), after)):
+        record = Record(encode_frame(frame), T0, str(number))
+        ingest_batch([record], store=store, source="s", first=str(number), last=str(number))
+    found = Client(store=store, tenant="acme").sql(
+        'SELECT text, "meta.x", "meta.loss", "meta.odd/~key", "meta.odd" FROM lines ORDER BY text'
+    )
+    assert list(found.rows()) == [
+        ("a", 1, 0.1, "é", None),
+        ("b", 2, math.inf, None, 2**62),
+        ("c", None, 0.5, None, None),
+    ]
 
 
 def test_an_empty_store_has_the_views() -> None:

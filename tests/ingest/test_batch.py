@@ -484,6 +484,24 @@ def test_metadata_beyond_the_column_limit_overflows(monkeypatch: pytest.MonkeyPa
     ]
 
 
+def test_a_key_of_few_values_overflows_where_there_are_many_keys(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ranklog.layout.metadata.METADATA_COLUMNS_ALWAYS", 1)
+    store = MemoryStore()
+    rows = [
+        Row("a", metadata={"often": i, "sixteen": i / 4} if i < 16 else {"often": i})
+        for i in range(20)
+    ]
+    ingest(store, make_frame([*rows, Row("b", metadata={"once": "x"})]))
+    (index,) = indexes(store)
+    assert index.head.columns == ("int:often", "float:sixteen")
+    assert index.head.overflow == ("str:once",)
+    found = [row["metadata"] for _, row in sorted(lines(store).items())]
+    assert found[0] == {"int:often": 0, "float:sixteen": 0.0}
+    assert found[20] == {"str:once": "x"}
+
+
 def test_more_templates_than_fit_are_template_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ranklog.layout.templates.TEMPLATES_PER_SEGMENT_MAX", 2)
     store = MemoryStore()

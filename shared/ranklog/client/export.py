@@ -25,7 +25,12 @@ from ranklog.answer.render import line_json
 from ranklog.answer.runs import sum_streams
 from ranklog.client.answer import Listing
 from ranklog.client.reader import Reader
-from ranklog.client.relation import lines_sql, register_tables, segment_columns
+from ranklog.client.relation import (
+    lines_sql,
+    overflow_columns,
+    register_tables,
+    segment_columns,
+)
 from ranklog.client.search import Search, begin, timed
 from ranklog.errors import BadInput, RanklogError, StoreFull
 from ranklog.layout import schema
@@ -155,7 +160,8 @@ def _write(
     columns = [name for name in columns if name in staged_columns]
     with engine.cursor() as cursor:
         register_tables(cursor, run.scope.indexes, {})
-        relation = lines_sql(staged, columns, typed=format == "jsonl")
+        overflow = overflow_columns(run.scope.indexes.values())
+        relation = lines_sql(staged, columns, overflow=overflow, typed=format == "jsonl")
         if format == "text":
             relation = relation.replace("SELECT ", "SELECT t.own_rank, ", 1)
             rows = cursor.execute(f"SELECT * FROM ({relation}) ORDER BY stream, seq")

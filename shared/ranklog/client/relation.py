@@ -2,7 +2,8 @@
 
 `source` is SQL with a segment's columns and `segment`, its number. A metadata key is one column
 `meta.<key>`: int64, or double where some values are floats; strings of a key that has numbers too
-are `meta.<key>.str`. Keys beyond a segment's column limit are in `overflow`, as JSON.
+are `meta.<key>.str`. Values that a segment holds in its overflow column are among them, for as many
+keys as a segment may have columns; `overflow` has them all, as JSON.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import pyarrow as pa
 
 from ranklog.layout import schema
 from ranklog.layout.index import SegmentIndex
-from ranklog.scan.fields import quoted
+from ranklog.limits import METADATA_COLUMNS_MAX
+from ranklog.scan.fields import overflow_sql, quoted
 
 _STREAM_COLUMNS = {
     "run": pa.string(),
@@ -48,8 +50,18 @@ def segment_columns(indexes: Iterable[SegmentIndex]) -> list[str]:
     ]
 
 
-def lines_sql(source: str, columns: Iterable[str], *, typed: bool = False) -> str:
-    """The relation. `typed`: metadata under its segment names (`int:loss`), not merged."""
+def overflow_columns(indexes: Iterable[SegmentIndex]) -> list[str]:
+    """Metadata that some segment holds in its overflow column."""
+    return sorted({name for index in indexes for name in index.head.overflow})
+
+
+def lines_sql(
+    source: str, columns: Iterable[str], *, overflow: Iterable[str] = (), typed: bool = False
+) -> str:
+    """The relation. `typed`: metadata under its segment names (`int:loss`), not merged.
+
+    `overflow`: what some segment has in its overflow column.
+    """
     there = set(columns)
     rank = (
         f"CASE WHEN f.rank IS NULL THEN t.own_rank "
@@ -82,7 +94,7 @@ def lines_sql(source: str, columns: Iterable[str], *, typed: bool = False) -> st
     if typed:
         shown |= {name: f"f.{quoted(name)}" for name in metadata}
     else:
-        shown |= _merged(metadata)
+        shown |= _merged(_values(metadata, overflow if schema.OVERFLOW in there else ()))
     shown |= {name: f"f.{name}" for name in schema.OPTIONAL_COLUMNS if name in there}
     items = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in shown.items())
     return (
@@ -91,22 +103,36 @@ def lines_sql(source: str, columns: Iterable[str], *, typed: bool = False) -> st
     )
 
 
-def _merged(metadata: Iterable[str]) -> dict[str, str]:
-    types: dict[str, set[str]] = {}
+def _values(metadata: Iterable[str], overflow: Iterable[str]) -> dict[str, str]:
+    """SQL of each metadata value, from the columns and the overflow column. Names know no case."""
+    sources = {name.lower(): (name, [f"f.{quoted(name)}"]) for name in metadata}
+    for name in overflow:
+        if name.lower() in sources or len(sources) < METADATA_COLUMNS_MAX:
+            sources.setdefault(name.lower(), (name, []))[1].append(overflow_sql(name, "f."))
+    found = sorted(sources.values())
+    return {
+        name: parts[0] if len(parts) == 1 else f"coalesce({', '.join(parts)})"
+        for name, parts in found
+    }
+
+
+def _merged(values: Mapping[str, str]) -> dict[str, str]:
+    """SQL of each key's value."""
+    types: dict[str, dict[str, str]] = {}
     spelled: dict[str, str] = {}
-    for name in metadata:
+    for name in values:
         type_, _, key = name.partition(":")
-        types.setdefault(spelled.setdefault(key.lower(), key), set()).add(type_)
+        types.setdefault(spelled.setdefault(key.lower(), key), {})[type_] = values[name]
     merged: dict[str, str] = {}
     for key, found in types.items():
-        numbers = [f"f.{quoted(f'{t}:{key}')}" for t in ("int", "float") if t in found]
+        numbers = [found[t] for t in ("int", "float") if t in found]
         if len(numbers) == 2:
             numbers = [f"coalesce({', '.join(f'CAST({n} AS DOUBLE)' for n in numbers)})"]
         if numbers:
             merged[f"meta.{key}"] = numbers[0]
         if "str" in found:
             name = f"meta.{key}.str" if numbers else f"meta.{key}"
-            merged[name] = f"f.{quoted(f'str:{key}')}"
+            merged[name] = found["str"]
     return merged
 
 

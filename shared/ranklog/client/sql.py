@@ -21,6 +21,7 @@ from ranklog.client.reader import Reader
 from ranklog.client.relation import (
     SKIPS_TABLE,
     lines_sql,
+    overflow_columns,
     register_tables,
     segment_columns,
 )
@@ -154,6 +155,7 @@ def _create_views(
         return
     register_tables(connection, scope.indexes, scope.skips)
     columns = segment_columns(scope.indexes.values())
+    overflow = overflow_columns(scope.indexes.values())
     names = ", ".join(_literal(path) for path in paths.values())
     cases = " ".join(f"({number}, {_literal(path)})," for number, path in paths.items())
     connection.execute("CREATE TEMP TABLE segment_files (segment INTEGER, path VARCHAR)")
@@ -166,7 +168,8 @@ def _create_views(
         f"AND r.seq >= k.first AND r.seq < k.stop)"
     )
     where = _scope_sql(scope)
-    connection.execute(f"CREATE TEMP VIEW lines AS {lines_sql(source, columns)} WHERE {where}")
+    lines = lines_sql(source, columns, overflow=overflow)
+    connection.execute(f"CREATE TEMP VIEW lines AS {lines} WHERE {where}")
 
 
 def _scope_sql(scope: Scope) -> str:

@@ -185,13 +185,16 @@ def metadata_value(segment: SegmentScan, type_: str, key: str) -> str | None:
     name = schema.metadata_column(type_, key)
     if name in segment.columns:
         return quoted(name)
-    if name not in segment.overflow:
-        return None
+    return overflow_sql(name) if name in segment.overflow else None
+
+
+def overflow_sql(name: str, table: str = "") -> str:
+    """SQL of a metadata value (`float:loss`) that is in the overflow column; `table`: `f.`."""
     pointer = "/" + name.replace("~", "~0").replace("/", "~1")
-    text = f"({schema.OVERFLOW} ->> {_literal(pointer)})"
-    if type_ == "str":
-        return text
-    return f"TRY_CAST({text} AS {'BIGINT' if type_ == 'int' else 'DOUBLE'})"
+    text = f"({table}{schema.OVERFLOW} ->> {_literal(pointer)})"
+    types = {"int:": "BIGINT", "float:": "DOUBLE"}
+    type_ = types.get(name[: name.index(":") + 1])
+    return text if type_ is None else f"TRY_CAST({text} AS {type_})"
 
 
 def _literal(text: str) -> str:
