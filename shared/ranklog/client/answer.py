@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,6 @@ from ranklog.answer.render import (
     answer_json,
     completeness_json,
     count_json,
-    line_json,
     report_json,
 )
 from ranklog.errors import BadInput
