@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from ranklog.api.serve import make_server
 from ranklog.api.sinks import StoreFrames
 from ranklog.cli.main import main
 from ranklog.client import Answer, Client
-from ranklog.errors import BadQuery, NotFound, RanklogError
+from ranklog.errors import BadInput, BadQuery, NotFound, RanklogError
 from ranklog.model.answer import Report
 from ranklog.produce.sinks import HttpSink
 from ranklog.store.disk import DiskStore
@@ -206,6 +207,39 @@ def test_commands_print_the_same(
 def _halves(text: str) -> tuple[str, str]:
     middle = len(text) // 2
     return text[:middle], text[middle:]
+
+
+def test_a_tail_goes_from_answer_to_answer(url: str, remote: Client, store: Store) -> None:
+    sink = StoreFrames(store, time.time_ns)
+    items = remote.tail("odd", rank="0-9")
+    sink.accept("default", frame_of(run="tailed", ranks=2, number=20))
+    sink.accept("default", frame_of(run="tailed", ranks=2, number=20))
+    sink.accept("default", frame_of(run="again", number=21))
+    found = [next(items), next(items)]
+    assert sorted((item.line.run, item.late) for item in found if item.line) == [
+        ("again", False),
+        ("tailed", False),
+    ]
+    begun = remote.tail_page("odd", run="again", wait_s=0)
+    assert begun.items == []
+    with pytest.raises(BadInput, match="cursor"):
+        remote.tail_page("odd", run="tailed", cursor=begun.next, wait_s=0)
+    with pytest.raises(RanklogError, match="wait"):
+        remote.tail_page("odd", wait_s=1000)
+
+
+def test_a_step_of_a_tail_fits_into_an_answer(
+    remote: Client, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = remote.tail_page("iteration", wait_s=0)
+    StoreFrames(store, time.time_ns).accept("default", frame_of(run="large", number=22))
+    monkeypatch.setattr(answers, "RESPONSE_BYTES_MAX", 4_000)
+    cursor, found = begun.next, []
+    for _ in range(8):
+        page = remote.tail_page("iteration", cursor=cursor, wait_s=0)
+        cursor = page.next
+        found += [item.line.id for item in page.items if item.line]
+    assert len(found) == len(set(found)) == 12
 
 
 def test_the_producer_sends_to_it(url: str, remote: Client) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -31,6 +33,8 @@ from ranklog.model.frame import (
     FrameStream,
     StreamEnd,
 )
+from ranklog.rules.ruleset import RuleSet
+from ranklog.store.disk import DiskStore
 from ranklog.store.memory import MemoryStore
 from ranklog.stream.frames import encode_frame, header_hash
 from tests.ingest.frames import STREAM, T0, Row, make_frame, stream
@@ -597,7 +601,7 @@ class FailingStore(MemoryStore):
         return super().put(key, data, if_absent=if_absent)
 
 
-@pytest.mark.parametrize("fails_at", range(1, 7))
+@pytest.mark.parametrize("fails_at", range(1, 8))
 def test_a_batch_that_failed_anywhere_is_whole_after_a_retry(fails_at: int) -> None:
     store = FailingStore(fails_at)
     rows = [Row("a"), Row("b", ts=T0 + HOUR_NS), Row("c", ts=T0 + HOUR_NS)]
@@ -609,6 +613,51 @@ def test_a_batch_that_failed_anywhere_is_whole_after_a_retry(fails_at: int) -> N
         assert list(store.list("acme/runs/llama/17/hours/"))
     ingest(store, frame, arrival_ns=T0 + HOUR_NS)
     assert sorted(row["text"] for row in lines(store).values()) == ["a", "b", "c"]
+
+
+def test_a_stalled_first_attempt_changes_nothing_that_a_second_committed() -> None:
+    """Between its segment and its index the batch comes again, under other rules."""
+
+    class Stalling(MemoryStore):
+        stalled = False
+
+        def put(self, key: str, data: bytes, *, if_absent: bool = False) -> str:
+            if "/index/" in key and not self.stalled:
+                self.stalled = True
+                second = RuleSet.load(
+                    custom=[{"name": "n", "kind": "regex", "regex": r"a(?P<n>\d)"}]
+                )
+                reports.append(_ingest_one(self, second))
+            return super().put(key, data, if_absent=if_absent)
+
+    reports: list[IngestReport] = []
+    store = Stalling()
+    first = _ingest_one(store, None)
+    assert (len(reports[0].committed), first.committed) == (1, [])
+    assert first.already == reports[0].committed
+    [line] = lines(store).values()
+    assert line["metadata"] == {"int:n": 1}
+    assert len(list(store.list("acme/data/"))) == 2  # the first one's is an orphan
+
+
+def _ingest_one(store: MemoryStore, rules: RuleSet | None) -> IngestReport:
+    record = Record(encode_frame(make_frame([Row("a1")])), T0, "1")
+    return ingest_batch([record], store=store, rules=rules, source="s", first="1", last="1")
+
+
+def test_of_concurrent_attempts_at_a_batch_one_commits(tmp_path: Path) -> None:
+    frame = make_frame([Row(f"line {i}", ts=T0 + i % 2 * HOUR_NS) for i in range(50)])
+    record = Record(encode_frame(frame), T0 + HOUR_NS, "1")
+    store = DiskStore(tmp_path / "store", sync=False)
+
+    def attempt(_: int) -> IngestReport:
+        return ingest_batch([record], store=store, source="s", first="1", last="1")
+
+    with ThreadPoolExecutor(8) as pool:
+        reports = list(pool.map(attempt, range(8)))
+    committed = [key for report in reports for key in report.committed]
+    assert sorted(committed) == [index.key for index in indexes(store)]
+    assert len(lines(store)) == 50
 
 
 def test_a_slow_writer_puts_its_segment_again(monkeypatch: pytest.MonkeyPatch) -> None:

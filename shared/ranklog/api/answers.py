@@ -10,6 +10,7 @@ from aws_lambda_powertools.event_handler import Response
 
 from ranklog.answer.render import line_json
 from ranklog.client.answer import Answer
+from ranklog.client.tail_items import TailPage
 from ranklog.errors import TooLarge
 from ranklog.limits import API_PAGE_LINES_MAX, RESPONSE_BYTES_MAX
 
@@ -78,6 +79,24 @@ def respond_rows(shown: dict[str, Any], name: str, headers: Mapping[str, str]) -
             hint="narrow it: fewer ranks, iterations or a shorter time",
         )
     return respond_text(body, NDJSON if wants_ndjson(headers) else JSON)
+
+
+def respond_tail(
+    page: Callable[[int], TailPage], rows: int, headers: Mapping[str, str]
+) -> Response[str]:
+    """A step of a tail that fits into a response; over it, the same step with fewer lines."""
+    while True:
+        found = page(rows)
+        shown = found.to_json()
+        items = shown.pop("items")
+        ndjson = wants_ndjson(headers)
+        body = _objects([*items, shown]) if ndjson else _dump({"items": items, **shown})
+        size = len(body.encode("utf-8", "surrogatepass"))
+        if size <= RESPONSE_BYTES_MAX:
+            return respond_text(body, NDJSON if ndjson else JSON)
+        if rows <= 1:
+            raise TooLarge(f"one line makes {size} bytes, limit {RESPONSE_BYTES_MAX}")
+        rows = max(1, rows // 4)
 
 
 def wants_ndjson(headers: Mapping[str, str]) -> bool:

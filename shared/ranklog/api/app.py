@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from ranklog._version import VERSION
 from ranklog.api import models
-from ranklog.api.answers import OCTETS, respond_lines, respond_rows, respond_text
+from ranklog.api.answers import OCTETS, respond_lines, respond_rows, respond_tail, respond_text
 from ranklog.api.caller import tenant_of
 from ranklog.api.problems import PROBLEM, Forbidden, problem_of
 from ranklog.api.resolver import Pool, Resolver
@@ -191,6 +191,17 @@ def _add_listings(app: Resolver, client: Callable[[], Client]) -> None:
         _refuse_unknown(app, models.PatternsParameters)
         listing = client().patterns(**_given(asked))
         return respond_rows(listing.to_json("patterns"), "patterns", app.current_event.headers)
+
+    @app.get("/v1/tail", responses=_answers(models.TailAnswer, "what became visible"))
+    def tail(asked: Annotated[models.TailParameters, Query()]) -> Response[str]:
+        _refuse_unknown(app, models.TailParameters)
+        given = _given(asked)
+        wait_s, rows = given.pop("wait"), given.pop("limit")
+
+        def page(rows: int) -> Any:
+            return client().tail_page(**given, wait_s=wait_s, rows=rows)
+
+        return respond_tail(page, rows, app.current_event.headers)
 
 
 def _add_frames(app: Resolver, settings: Settings) -> None:

@@ -6,7 +6,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ranklog.limits import CONTEXT_LINES_MAX, QUERY_BYTES_MAX, QUERY_LIMIT_DEFAULT
+from ranklog.limits import (
+    CONTEXT_LINES_MAX,
+    QUERY_BYTES_MAX,
+    QUERY_LIMIT_DEFAULT,
+    TAIL_PAGE_ROWS_MAX,
+    TAIL_WAIT_S_MAX,
+)
 
 Text = Annotated[str, Field(max_length=QUERY_BYTES_MAX)]
 Number = Annotated[int, Field(ge=0, le=2**53)]
@@ -113,6 +119,27 @@ class PatternsParameters(RunsParameters):
     with_: Text | None = Field(None, alias="with", description="an earlier run: NAME, or ~1")
     limit: Number = QUERY_LIMIT_DEFAULT
     full_scan: bool = False
+
+
+class TailParameters(RunsParameters):
+    """A step of a tail. `wait`: seconds to wait for a line; `limit`: lines looked at."""
+
+    query: Text = ""
+    attempt: Text | None = None
+    rank: Text | None = None
+    host: Text | None = None
+    level: Text | None = None
+    iteration: Text | None = None
+    cursor: Text | None = None
+    wait: Annotated[float, Field(ge=0, le=TAIL_WAIT_S_MAX)] = TAIL_WAIT_S_MAX
+    limit: Annotated[int, Field(ge=1, le=TAIL_PAGE_ROWS_MAX)] = TAIL_PAGE_ROWS_MAX
+
+
+class TailAnswer(BaseModel):
+    """Lines, and objects of `kind` gap and skipped; `next` goes on."""
+
+    items: list[dict[str, Any]]
+    next: str
 
 
 class SearchAnswer(BaseModel):

@@ -55,6 +55,15 @@ COMMANDS: tuple[Command, ...] = (
         example="ranklog search 'level>=ERROR -call_site:trainer.py:88' --run llama-8b --rank 0-7",
     ),
     Command(
+        "tail",
+        "follows the lines that match a query as they become visible",
+        "ranklog.cli.tail",
+        READING + flags.TAIL,
+        (QUERY,),
+        query=True,
+        example="ranklog tail 'level>=WARNING' --run llama-8b",
+    ),
+    Command(
         "runs",
         "lists the runs, newest first",
         "ranklog.cli.runs",

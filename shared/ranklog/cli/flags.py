@@ -135,6 +135,8 @@ PATTERNS = (
     ),
 )
 
+TAIL = (Flag("--limit", "end after N lines (default: never; ctrl-c ends it)", "N", 0, type=whole),)
+
 IMPORT = (
     Flag("--run", "name of the run (needed)", "NAME"),
     Flag("--launch", "launch of the run (default: import)", "ID", "import"),
@@ -175,6 +177,7 @@ ALL: tuple[tuple[Flag, ...], ...] = (
     COMPARE,
     CALLSITES,
     PATTERNS,
+    TAIL,
     IMPORT,
     EXPORT,
     SERVE,

@@ -45,8 +45,16 @@ class LineView:
             (len(str(x.iteration)) for x in lines if x.iteration is not None), default=0
         )
 
-    def show(self, line: Line) -> None:
-        """One line; a day before the first of that day."""
+    def widen(self, line: Line) -> None:
+        """Make room for a line that was not on the first page."""
+        self._has_level = self._has_level or line.level is not None
+        if line.rank is not None:
+            self._rank_width = max(self._rank_width, len(str(line.rank)))
+        if line.iteration is not None:
+            self._iteration_width = max(self._iteration_width, len(str(line.iteration)))
+
+    def show(self, line: Line, mark: str | None = None) -> None:
+        """One line, `mark` before its text; a day before the first of that day."""
         console = self._console
         day = shown_day(line.ts_ns, self._zone)
         if day != self._day:
@@ -62,6 +70,8 @@ class LineView:
         if self._has_level:
             name = "" if line.level is None else level_name(line.level)
             parts.append(console.paint(f"{name:<{_LEVEL_WIDTH}}", level_colour(line.level)))
+        if mark is not None:
+            parts.append(console.paint(mark, "yellow"))
         text = console.safe(line.text)
         parts.append(console.paint(text, None if line.match else "dim"))
         site = short_site(line.call_site)

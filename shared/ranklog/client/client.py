@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     from ranklog.client.sql import SqlAnswer
-    from ranklog.client.tail import TailItem
-    from ranklog.client.tail_cursor import TailPage
+    from ranklog.client.tail_items import TailItem, TailPage
 
 # Lines per page where a caller walks through all of them.
 PAGE_LINES = 10_000
@@ -267,7 +266,6 @@ class Client:
     def sql(self, statement: str, **given: Unpack[Restrictions]) -> SqlAnswer:
         """DuckDB SQL over the views `lines` and `points`, read-only; run and bounds as in search."""
         return self._backend.sql(statement, given)
-
 
     def tail(self, query: str = "", **given: Unpack[Restrictions]) -> Iterator[TailItem]:
         """New lines from now on, for ever: each once, in order within its stream. A stream waits at

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,9 @@ from ranklog.client.listings import list_callsites, list_runs, list_streams
 from ranklog.client.patterns import list_patterns
 from ranklog.client.reader import Reader, local_reader
 from ranklog.client.search import count, search
+from ranklog.client.tail import Tail
+from ranklog.client.tail_cursor import tail_page
+from ranklog.client.tail_items import TailItem, TailPage
 from ranklog.client.words import Restrictions, check_shape, field_names, parse_every, read_query
 from ranklog.model.query import Query
 from ranklog.store.protocol import Store
@@ -119,6 +122,16 @@ class Local:
         from ranklog.client.export import export_lines
 
         return export_lines(self.reader, self._query(query, given), out, format)
+
+    def tail(self, query: str, given: Restrictions) -> Iterator[TailItem]:
+        # what is committed after this call is shown, however late the first item is asked for
+        return Tail(self.reader, self._query(query, given)).follow()
+
+    def tail_page(
+        self, query: str, given: Restrictions, *, cursor: str | None, wait_s: float, rows: int
+    ) -> TailPage:
+        asked = self._query(query, given)
+        return tail_page(self.reader, asked, cursor, wait_s=wait_s, rows=rows)
 
     def sql(self, statement: str, given: Restrictions) -> Any:
         from ranklog.client.sql import run_sql

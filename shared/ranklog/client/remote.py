@@ -6,15 +6,18 @@ import base64
 import http.client
 import json
 import os
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ranklog import errors
+from ranklog import errors, limits
 from ranklog.client.answer import Answer, CountAnswer, Listing
+from ranklog.client.follow import Hole
+from ranklog.client.tail_items import TailItem, TailPage
 from ranklog.client.words import Restrictions, check_shape, field_names
 from ranklog.model import frame
 from ranklog.model.answer import Completeness, Line, Report
@@ -64,7 +67,11 @@ class Remote:
             with error:
                 raise _problem(error.code, error.read()) from error
         except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
-            raise errors.Unavailable(f"{self._url} does not answer: {error}") from error
+            cause = getattr(error, "reason", error)
+            why = getattr(cause, "strerror", None) or cause
+            raise errors.Unavailable(
+                f"{self._url} does not answer: {why}", hint="check the address, or try again"
+            ) from error
         return _object(data, url)
 
     def search(
@@ -201,6 +208,37 @@ class Remote:
 
         return export_pages(self, query, given, out, format)
 
+    def tail(self, query: str, given: Restrictions) -> Iterator[TailItem]:
+        begun = self.tail_page(query, given, cursor=None, wait_s=0, rows=limits.TAIL_PAGE_ROWS_MAX)
+        return self._tail_from(query, given, begun.next)
+
+    def _tail_from(self, query: str, given: Restrictions, cursor: str) -> Iterator[TailItem]:
+        missed = 0
+        while True:
+            try:
+                page = self.tail_page(
+                    query,
+                    given,
+                    cursor=cursor,
+                    wait_s=limits.TAIL_WAIT_S_MAX,
+                    rows=limits.TAIL_PAGE_ROWS_MAX,
+                )
+            except errors.RanklogError as error:
+                missed += 1
+                if not error.retryable or missed > limits.TAIL_TRIES_MAX:
+                    raise
+                time.sleep(0.25 * 2**missed)
+                continue
+            missed, cursor = 0, page.next
+            yield from page.items
+
+    def tail_page(
+        self, query: str, given: Restrictions, *, cursor: str | None, wait_s: float, rows: int
+    ) -> TailPage:
+        words = {**given, "query": query, "cursor": cursor, "wait": wait_s, "limit": rows}
+        found = self._ask("GET", "/v1/tail", words)
+        return TailPage([_read_item(item) for item in found["items"]], found["next"])
+
     def sql(self, statement: str, given: Restrictions) -> Any:
         raise errors.BadInput("sql works on a store, not through an API", hint="give store=…")
 
@@ -288,6 +326,16 @@ def read_line(item: Mapping[str, Any]) -> Line:
         copy=item.get("copy", False),
         source=item.get("source"),
     )
+
+
+def _read_item(item: Mapping[str, Any]) -> TailItem:
+    """The inverse of TailItem.to_json."""
+    if item["kind"] == "line":
+        return TailItem(read_line(item), late=item.get("late", False))
+    if item["kind"] == "gap":
+        names = (item["stream"], item["run_id"], item["rank"])
+        return TailItem(hole=Hole(*names, item["first_seq"], item["last_seq"] + 1))
+    return TailItem(skipped={"segment": item["segment"], "reason": item["reason"]})
 
 
 def read_completeness(item: Mapping[str, Any]) -> Completeness:
