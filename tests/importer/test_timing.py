@@ -28,6 +28,10 @@ KINDS = [
     ("2024-05-18 02:46:58 AM", "2024-05-18T02:46:58"),
     ("STARTING TIMING RUN AT 2024-05-18 12:46:58 PM", "2024-05-18T12:46:58"),
     ("[Sun Feb 23 16:24:18 2025] NVRM: Xid (PCI:0000:9b:00): 119", "2025-02-23T16:24:18"),
+    ("Thu May  1 22:04:12 2025       ", "2025-05-01T22:04:12"),
+    ("Thu May  1 22:04:12 UTC 2025", "2025-05-01T22:04:12"),
+    ("E20240613 14:02:03.123456 140234 nccl_comm.cc:77] x", "2024-06-13T14:02:03.123456"),
+    ("[05/01 22:04:12 d2.utils.events]:  eta: 0:48:44", "2025-05-01T22:04:12"),
     ("[Feb 25 2025 13:59:45] [INFO] [tid 1803] x", "2025-02-25T13:59:45"),
     ("Feb 14 05:03:41 gpu-1 kernel: NVRM: Xid", "2025-02-14T05:03:41"),
     ("kern  :warn  : 2025-01-21T04:41:44,283302+00:00 x", "2025-01-21T04:41:44.283302"),
@@ -56,6 +60,7 @@ def test_a_time_is_read_however_it_is_written(
         "no time at all",
         "[ 74889.644138] NVRM: uptime is no wall clock",
         "2024-13-01 22:04:12 INFO there is no month 13",
+        "2023-02-29 22:04:12 INFO nor such a day",
         "[22:12:24] src/a.cc:5: a clock without a day",
         "loss 2024-05",
     ],
@@ -180,6 +185,19 @@ def test_a_time_far_in_the_future_is_kept_aside(imports: Imports, tmp_path: Path
     assert second.flags & TS_CLAIMED
     (column,) = imports.frames[0].metadata
     assert (column.key, column.type, len(column.rows)) == ("ts_claimed", "int", 4)
+
+
+def test_a_first_time_in_the_future_is_no_other_lines_time(
+    imports: Imports, tmp_path: Path
+) -> None:
+    text = "2099-01-01 00:00:00 INFO a\nb\n"
+    now_ns = WRITTEN_NS + 10**9
+    assert [
+        (row.ts_ns, row.flags & TS_CLAIMED) for row in rows(imports, tmp_path, text, now_ns=now_ns)
+    ] == [
+        (WRITTEN_NS, TS_CLAIMED),
+        (WRITTEN_NS, 0),
+    ]
 
 
 def test_two_clocks_in_one_file_are_said_and_not_shifted(imports: Imports, tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from ranklog.importer.sources import Source, read_blocks, refuse_binary
 from ranklog.importer.times import FULL, NO_TIME, Anchor
 from ranklog.importer.timing import own_times
 from ranklog.importer.windows import HEAD_WINDOW_BYTES, slices
+from ranklog.limits import TIME_FUTURE_NS_MAX
 
 # The beginning that decides about a file.
 PROBE_BYTES = 8 << 20
@@ -152,7 +153,7 @@ def _first_time(
     bodies: Any, peeled: Peeled, heads: Heads, options: Options, anchor: Anchor
 ) -> int | None:
     own = own_times(bodies, peeled, heads, options.zone, anchor)
-    known = own[own != NO_TIME]
+    known = own[(own != NO_TIME) & (own <= options.now_ns + TIME_FUTURE_NS_MAX)]
     return int(known[0]) if len(known) else None
 
 

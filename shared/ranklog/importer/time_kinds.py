@@ -72,6 +72,13 @@ def _ctime(values: Any) -> Parsed:
     return _full(_checked(_with_month(digits, (20, 24), month, (8, 10), 11), fits, 0))
 
 
+def _date_utc(values: Any) -> Parsed:
+    """Sun Feb 23 16:24:18 UTC 2025."""
+    digits, fits = _fixed(values, 28)
+    month = _month(cut(values, 4, 7))
+    return _absolute(_checked(_with_month(digits, (24, 28), month, (8, 10), 11), fits, 0))
+
+
 def _month_name(values: Any) -> Parsed:
     """Feb 25 2025 13:59:45."""
     digits, fits = _fixed(values, 20)
@@ -133,6 +140,7 @@ _PARSERS = {
     "epoch_ms": _epoch_ms,
     "epoch_us": _epoch_us,
     "ctime": _ctime,
+    "date_utc": _date_utc,
     "month_name": _month_name,
     "syslog": _syslog,
     "ampm": _ampm,
@@ -182,10 +190,13 @@ def _with_month(
     time = _clock_ns(digits, clock)
     valid = (month >= 1) & (month <= 12) & (days >= 1) & (days <= 31) & (time != NO_TIME)
     valid &= (years >= 1970) & (years < 2262)
-    months = np.where(valid, month, 1)
-    return np.where(
-        valid, civil_days(np.where(valid, years, 1970), months, days) * DAY_NS + time, NO_TIME
+    months, years = np.where(valid, month, 1), np.where(valid, years, 1970)
+    date = civil_days(years, months, days)
+    # 30 February is in no month.
+    valid &= date.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) == (
+        (years - 1970) * 12 + months - 1
     )
+    return np.where(valid, date * DAY_NS + time, NO_TIME)
 
 
 def _month(values: Any) -> I64:

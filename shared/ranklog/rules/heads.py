@@ -29,6 +29,7 @@ TIME_KINDS = MappingProxyType(
         "epoch_ms": "1714536664883; milliseconds since the epoch, UTC",
         "epoch_us": "1715337972.597315; seconds since the epoch with a fraction, UTC",
         "ctime": "Sun Feb 23 16:24:18 2025",
+        "date_utc": "Sun Feb 23 16:24:18 UTC 2025, as `date` prints it",
         "month_name": "Feb 25 2025 13:59:45",
         "syslog": "Feb 14 05:03:41; the day may be padded with a blank, no year",
         "ampm": "2024-05-18 02:46:58 AM",
@@ -59,6 +60,7 @@ _ISO3 = _ISO + r",\d{3}"
 _ISO_ANY = r"\d{4}[-/]\d\d[-/]\d\d[ T_]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?Z|[+-]\d\d:?\d\d)?"
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _CTIME = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) " + _MONTH + r" [ \d]\d \d\d:\d\d:\d\d \d{4}"
+_DATE_UTC = _CTIME.replace(r" \d{4}", r" (?:UTC|GMT) \d{4}")
 _LEVEL = r"(?i:TRACE|DEBUG|INFO|SUCCESS|WARNING|WARN|ERROR|CRITICAL|FATAL|NOTICE)"
 # Colour inside a head; transports drop the ESC and keep the rest.
 _C = r"(?:\x1b?\[[0-9;]*m)*"
@@ -378,6 +380,8 @@ HEADS: tuple[Head, ...] = (
         "iso",
     ),
     Head("time", (":",), r"^\[?(?P<time>" + _ISO_ANY + r")(?:\]|\b)", "iso"),
+    Head("ctime", (":",), r"^(?P<time>" + _CTIME + r")\b", "ctime"),
+    Head("date_utc", (":",), r"^(?P<time>" + _DATE_UTC + r")\b", "date_utc"),
     Head(
         "month_name",
         (":",),
