@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 from dataclasses import replace
 
@@ -411,3 +412,31 @@ def test_keys_that_differ_in_case_are_keys_of_their_own() -> None:
     assert found == {"loss>1": 1, "Loss>1": 0, "LOSS>2": 1}
     answer = client.sql("select * from lines", run="llama")
     assert [name for name in answer.columns if name.lower() == "meta.loss"] == ["meta.LOSS"]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_batches_with_any_borders_in_any_order_show_each_line_once(seed: int) -> None:
+    chance = random.Random(seed)
+    rows = [Row(f"line {i}", ts=T0 + i * HOUR // 4, stream=stream(i % 2)) for i in range(24)]
+    frames = [
+        make_frame(
+            rows[at : at + 4],
+            number=at,
+            first_seq={stream(0): at // 2, stream(1): at // 2},
+            streams=[ended(stream(rank), 12) for rank in (0, 1)] if at == 20 else (),
+        )
+        for at in range(0, 24, 4)
+    ]
+    store = MemoryStore()
+    batches = [[number] for number in range(6)]  # each at least once
+    batches += [chance.sample(range(6), chance.randint(1, 6)) for _ in range(6)]
+    chance.shuffle(batches)
+    for name, batch in enumerate(batches):
+        found = [Record(encode_frame(frames[i]), T0 + 9 * HOUR, str(i)) for i in batch]
+        ingest_batch(found, store=store, source="k", first=str(name), last=str(name))
+    client = Client(store=store, tenant="acme")
+    answer = client.search("", run="llama", order="oldest")
+    assert texts(answer) == [row.text for row in rows]
+    assert answer.completeness.state == "complete"
+    assert client.count("line", run="llama").rows == [((), 24)]
+    assert client.search("", run="llama", full_scan=True, order="oldest").lines == answer.lines

@@ -33,6 +33,7 @@ from ranklog.model.frame import (
     FrameStream,
     StreamEnd,
 )
+from ranklog.rules.rule import Rule
 from ranklog.rules.ruleset import RuleSet
 from ranklog.store.disk import DiskStore
 from ranklog.store.memory import MemoryStore
@@ -624,10 +625,7 @@ def test_a_stalled_first_attempt_changes_nothing_that_a_second_committed() -> No
         def put(self, key: str, data: bytes, *, if_absent: bool = False) -> str:
             if "/index/" in key and not self.stalled:
                 self.stalled = True
-                second = RuleSet.load(
-                    custom=[{"name": "n", "kind": "regex", "regex": r"a(?P<n>\d)"}]
-                )
-                reports.append(_ingest_one(self, second))
+                reports.append(_ingest_one(self, RULES))
             return super().put(key, data, if_absent=if_absent)
 
     reports: list[IngestReport] = []
@@ -638,6 +636,9 @@ def test_a_stalled_first_attempt_changes_nothing_that_a_second_committed() -> No
     [line] = lines(store).values()
     assert line["metadata"] == {"int:n": 1}
     assert len(list(store.list("acme/data/"))) == 2  # the first one's is an orphan
+
+
+RULES = RuleSet([Rule(name="n", pattern=r"a(?P<n>\d)", types={"n": "int"})])
 
 
 def _ingest_one(store: MemoryStore, rules: RuleSet | None) -> IngestReport:
