@@ -14,9 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from ranklog.plan.re2_parse import WORD, Class, Unknown, parse_pattern
+
 # More alternatives or longer repetitions than these are cut into parts: less exact, still sound.
 STRINGS_MAX = 16
 LITERAL_CHARACTERS_MAX = 512
+# A class of more characters than this is any character.
+_CLASS_MAX = 4
 
 # RE2 takes these for k and s where case does not count.
 _ODD_CASE = {"\u212a": "k", "\u017f": "s"}
@@ -84,10 +88,8 @@ def any_of(items: list[LiteralTree]) -> LiteralTree:
 
 def required_literals(pattern: str, flags: str = "") -> Required:
     """What every match of an RE2 pattern contains; `flags` is a subset of "ims"."""
-    from ranklog.plan.re2_parse import Unknown, parse_pattern  # it needs this module's types
-
     try:
-        piece, folded, asserted = parse_pattern(pattern, flags)
+        piece, folded, asserted = parse_pattern(pattern, flags, _LiteralBuilder())
     except Unknown:
         return Required(Anything(), exact=False)
     exact = piece.exact is not None and not asserted
@@ -248,3 +250,38 @@ def repeat(piece: Piece, low: int, high: int | None, folded: bool) -> Piece:
     if times == high and once.exact is not None:
         return once
     return Piece(None, once.begins, once.inner, once.ends)
+
+
+class _LiteralBuilder:
+    """A pattern's parts as pieces."""
+
+    def anything(self) -> Piece:
+        return OPAQUE
+
+    def edge(self, inside: bool) -> Piece:
+        return Piece(NOTHING_KNOWN if inside else BOUNDARY)
+
+    def character(self, character: str, folded: bool) -> Piece:
+        """A character that stands for itself, or for both of its cases."""
+        if not folded:
+            return Piece((String(character),))
+        return Piece((String(character.lower()),)) if character.isascii() else OPAQUE
+
+    def members(self, found: Class, folded: bool) -> Piece:
+        if found.is_open(folded):
+            return OPAQUE
+        if len(found.members) <= _CLASS_MAX and not found.beyond:
+            shown = {c.lower() if folded else c for c in found.members}
+            return Piece(tuple(String(c) for c in sorted(shown)))
+        if not found.members & WORD:
+            return Piece(None, BOUNDARY, suffix=BOUNDARY)
+        return OPAQUE
+
+    def sequence(self, parts: list[Piece], folded: bool) -> Piece:
+        return concatenate(parts, folded)
+
+    def either(self, branches: list[Piece], folded: bool) -> Piece:
+        return alternate(branches, folded)
+
+    def times(self, part: Piece, low: int, high: int | None, folded: bool) -> Piece:
+        return repeat(part, low, high, folded)

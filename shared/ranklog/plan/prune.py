@@ -21,9 +21,11 @@ from ranklog.plan.literals import AllOf, AnyOf, Anything, LiteralTree, Required,
 from ranklog.plan.prune_fields import FieldTerm, SegmentFacts, globs
 from ranklog.plan.prune_sites import SiteLines, SiteTerms, asks_sites
 from ranklog.plan.prune_text import Dictionary, LiteralTerm
+from ranklog.plan.re2_parse import Unknown
 from ranklog.plan.render import render_expr
 from ranklog.plan.scope import StreamTerms
-from ranklog.plan.tables import bits, tables_of
+from ranklog.plan.shapes import Shape
+from ranklog.plan.tables import bits, mask, tables_of
 from ranklog.plan.values import Regexes
 
 Cells: TypeAlias = "tuple[int, int]"
@@ -86,6 +88,7 @@ class Pruner:
         self._regexes = regexes
         self._streams = streams or StreamTerms(regexes or globs)
         self._required: dict[q.Matches, Required] = {}
+        self._shapes: dict[q.Matches, Shape | None] = {}
         self._asks_sites = asks_sites(expr)
 
     def prune(self, index: SegmentIndex, *, explain: bool = True) -> Pruned:
@@ -153,7 +156,20 @@ class Pruner:
         if required.exact and required.tree == Anything():
             return _Constant(dictionary.all, dictionary.all)
         tree = _tree_term(required.tree, dictionary)
-        return tree if required.exact else _AtMost(tree)
+        if required.exact:
+            return tree
+        shape = self._shape(expr)
+        if shape is None:
+            return _AtMost(tree)
+        return _Shaped(expr, tree, shape, dictionary)
+
+    def _shape(self, expr: q.Matches) -> Shape | None:
+        if expr not in self._shapes:
+            try:
+                self._shapes[expr] = Shape(expr.pattern, expr.flags)
+            except Unknown:
+                self._shapes[expr] = None
+        return self._shapes[expr]
 
 
 class Term(Protocol):
@@ -250,6 +266,38 @@ class _AtMost:
 
     def reason(self, group: int, templates: int) -> Reason:
         return self.item.reason(group, templates)
+
+
+@dataclass(slots=True)
+class _Shaped:
+    """A regex with more than literals: of the templates that have those, which the rest might fit."""
+
+    expr: q.Matches
+    tree: Term
+    shape: Shape
+    dictionary: Dictionary
+
+    def cells(self, group: int) -> Cells:
+        might = self.tree.cells(group)[0]
+        if self.dictionary.index.head.envelopes is None:
+            return might, 0
+        present = tables_of(self.dictionary.index).present[group]
+        return might & (self._fitting(might & present) | ~present), 0
+
+    def _fitting(self, asked: int) -> int:
+        """Templates, of those asked, that a matching text might have."""
+        index = self.dictionary.index
+        templates, envelopes = index.templates, index.head.envelopes or ("",)
+        known = tables_of(index).known(("shape", self.expr), dict[int, bool])
+        for tid in bits(asked):
+            if tid not in known:
+                known[tid] = not tid or self.shape.might(templates[tid], envelopes)
+        return mask(tid for tid in bits(asked) if known[tid])
+
+    def reason(self, group: int, templates: int) -> Reason:
+        if not self.tree.cells(group)[0] & templates:
+            return self.tree.reason(group, templates)
+        return "template", f"no template fits /{self.expr.pattern}/"
 
 
 def _tree_term(tree: LiteralTree, dictionary: Dictionary) -> Term:

@@ -1,4 +1,5 @@
-"""RE2's grammar by whitelist, read for `literals`: what is not listed here raises Unknown.
+"""RE2's grammar by whitelist: what is not listed here raises Unknown. A builder makes of it what its
+reader needs: `literals` the strings of a match, `shapes` an automaton over templates.
 
 Listed: literals, `.`, classes (also `\\d \\s \\w`, POSIX and Unicode ones, as sets or as any
 character), groups with and without a name, alternation, repetition, `^ $ \\A \\z \\b \\B`, escapes
@@ -9,23 +10,10 @@ of one character, and flags `i m s U` at the very start. Not Python's `re` parse
 from __future__ import annotations
 
 import re
-
-from ranklog.plan.literals import (
-    BOUNDARY,
-    NOTHING_KNOWN,
-    OPAQUE,
-    Piece,
-    String,
-    alternate,
-    concatenate,
-    is_word,
-    repeat,
-)
+from typing import Generic, Protocol, TypeVar
 
 # Deeper than this gives no literal; RE2 itself stops at 1,000.
 _DEPTH_MAX = 60
-# A class of more characters than this is any character.
-_CLASS_MAX = 4
 
 _LEADING_FLAGS = re.compile(r"\(\?([imsU]+)\)")
 _GROUP = re.compile(r"\((?:\?:|\?P?<[A-Za-z_][A-Za-z0-9_]*>|(?!\?))")
@@ -35,32 +23,35 @@ _UNICODE_CLASS = re.compile(r"[pP](?:[A-Z]|\{\^?[A-Za-z_]+\})")
 _HEX = re.compile(r"x(?:([0-9A-Fa-f]{2})|\{([0-9A-Fa-f]{1,6})\})")
 _CONTROL = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "a": "\a"}
 
-_ASCII = frozenset(map(chr, range(128)))
-_WORD = frozenset(c for c in _ASCII if is_word(c))
+ASCII = frozenset(map(chr, range(128)))
+WORD = frozenset(c for c in ASCII if c.isalnum())
 _SETS = {
     "d": frozenset("0123456789"),
     "s": frozenset("\t\n\f\r "),
-    "w": _WORD | {"_"},
+    "w": WORD | {"_"},
 }
+
+
+T = TypeVar("T")
 
 
 class Unknown(Exception):
     """The pattern has something that is not on the list."""
 
 
-def parse_pattern(pattern: str, flags: str) -> tuple[Piece, bool, bool]:
+def parse_pattern(pattern: str, flags: str, builder: Builder[T]) -> tuple[T, bool, bool]:
     """(what it matches, whether case does not count, whether it has anchors)."""
     leading = _LEADING_FLAGS.match(pattern)
     if leading is not None:
         flags, pattern = flags + leading[1], pattern[leading.end() :]
-    parser = _Parser(pattern, folded="i" in flags)
-    piece = parser.alternatives()
+    parser = _Parser(pattern, builder, folded="i" in flags)
+    built = parser.alternatives()
     if parser.at < len(pattern):
         raise Unknown(pattern[parser.at :])
-    return piece, parser.folded, parser.asserted
+    return built, parser.folded, parser.asserted
 
 
-class _Class:
+class Class:
     """Members of a character class: `members` are complete for ASCII; `beyond`: others may be in.
 
     `unknown`: any character may be a member.
@@ -82,15 +73,46 @@ class _Class:
                 self.beyond = True
 
     def negate(self) -> None:
-        self.members = set(_ASCII - self.members)
+        self.members = set(ASCII - self.members)
         self.beyond = True
 
+    def is_open(self, folded: bool) -> bool:
+        """Whether any character may be a member, as far as is known."""
+        # where case does not count, a character outside ASCII may stand for a letter
+        beyond = self.beyond or not all(c.isascii() for c in self.members)
+        return self.unknown or (folded and beyond)
 
-class _Parser:
+
+class Builder(Protocol[T]):
+    """What the parts of a pattern become. `folded`: case does not count."""
+
+    def anything(self) -> T:
+        """One character, or more than is known of it."""
+        ...
+
+    def edge(self, inside: bool) -> T:
+        """An anchor: nothing is matched. `inside`: `\\B`, the others end a token."""
+        ...
+
+    def character(self, character: str, folded: bool) -> T: ...
+
+    def members(self, found: Class, folded: bool) -> T:
+        """One character of a class."""
+        ...
+
+    def sequence(self, parts: list[T], folded: bool) -> T: ...
+
+    def either(self, branches: list[T], folded: bool) -> T: ...
+
+    def times(self, part: T, low: int, high: int | None, folded: bool) -> T: ...
+
+
+class _Parser(Generic[T]):
     """Recursive descent; `at` is the cursor."""
 
-    def __init__(self, pattern: str, *, folded: bool) -> None:
+    def __init__(self, pattern: str, builder: Builder[T], *, folded: bool) -> None:
         self.pattern = pattern
+        self.builder = builder
         self.folded = folded
         self.at = 0
         self.depth = 0
@@ -99,21 +121,21 @@ class _Parser:
     def peek(self, count: int = 1) -> str:
         return self.pattern[self.at : self.at + count]
 
-    def alternatives(self) -> Piece:
+    def alternatives(self) -> T:
         """Up to a closing parenthesis or the end."""
         branches = [self._sequence()]
         while self.peek() == "|":
             self.at += 1
             branches.append(self._sequence())
-        return alternate(branches, self.folded)
+        return self.builder.either(branches, self.folded)
 
-    def _sequence(self) -> Piece:
+    def _sequence(self) -> T:
         pieces = []
         while self.peek() not in ("", "|", ")"):
             pieces.append(self._repeated())
-        return concatenate(pieces, self.folded)
+        return self.builder.sequence(pieces, self.folded)
 
-    def _repeated(self) -> Piece:
+    def _repeated(self) -> T:
         piece = self._atom()
         found = _REPEAT.match(self.pattern, self.at)
         if found is None:
@@ -124,14 +146,14 @@ class _Parser:
         sign, low, comma, high, _ = found.groups()
         if sign is not None:
             bounds = {"*": (0, None), "+": (1, None), "?": (0, 1)}[sign]
-            return repeat(piece, *bounds, self.folded)
+            return self.builder.times(piece, *bounds, self.folded)
         least = int(low)
         most = least if not comma else int(high) if high else None
         if most is not None and most < least:
             raise Unknown(found[0])
-        return repeat(piece, least, most, self.folded)
+        return self.builder.times(piece, least, most, self.folded)
 
-    def _atom(self) -> Piece:
+    def _atom(self) -> T:
         character = self.peek()
         if character == "(":
             return self._group()
@@ -143,13 +165,13 @@ class _Parser:
             raise Unknown("a repetition of nothing")
         self.at += 1
         if character == ".":
-            return OPAQUE
+            return self.builder.anything()
         if character in "^$":
             self.asserted = True
-            return Piece(BOUNDARY)
-        return self._one(character)
+            return self.builder.edge(inside=False)
+        return self.builder.character(character, self.folded)
 
-    def _group(self) -> Piece:
+    def _group(self) -> T:
         opening = _GROUP.match(self.pattern, self.at)
         self.depth += 1
         if opening is None or self.depth > _DEPTH_MAX:
@@ -162,36 +184,24 @@ class _Parser:
         self.depth -= 1
         return piece
 
-    def _one(self, character: str) -> Piece:
-        """A character that stands for itself, or for both of its cases."""
-        if not self.folded:
-            return Piece((String(character),))
-        if not character.isascii():
-            return OPAQUE
-        return Piece((String(character.lower()),))
-
-    def _escape(self) -> Piece:
+    def _escape(self) -> T:
         following = self.peek(2)[1:]
-        if following in ("A", "z", "b"):
+        if following in ("A", "z", "b", "B"):
             self.asserted = True
             self.at += 2
-            return Piece(BOUNDARY)
-        if following == "B":
-            self.asserted = True
-            self.at += 2
-            return Piece(NOTHING_KNOWN)
-        members = _Class()
+            return self.builder.edge(inside=following == "B")
+        members = Class()
         self.at += 1
         if self._escaped_set(members):
-            return self._class_piece(members)
-        return self._one(self._escaped_character())
+            return self.builder.members(members, self.folded)
+        return self.builder.character(self._escaped_character(), self.folded)
 
-    def _escaped_set(self, into: _Class) -> bool:
+    def _escaped_set(self, into: Class) -> bool:
         """`\\d` and the like behind the backslash, added to a class; False if it is none."""
         name = self.peek()
         if name and name.lower() in _SETS:
             chosen = _SETS[name.lower()]
-            into.members |= chosen if name.islower() else _ASCII - chosen
+            into.members |= chosen if name.islower() else ASCII - chosen
             into.beyond |= name.isupper()
             self.at += 1
             return True
@@ -219,11 +229,11 @@ class _Parser:
             raise Unknown("\\" + character)
         return character
 
-    def _class(self) -> Piece:
+    def _class(self) -> T:
         self.at += 1
         negated = self.peek() == "^"
         self.at += negated
-        members = _Class()
+        members = Class()
         first = True
         while first or self.peek() != "]":
             if not self.peek():
@@ -233,9 +243,9 @@ class _Parser:
         self.at += 1
         if negated:
             members.negate()
-        return self._class_piece(members)
+        return self.builder.members(members, self.folded)
 
-    def _class_member(self, members: _Class) -> None:
+    def _class_member(self, members: Class) -> None:
         posix = _POSIX.match(self.pattern, self.at)
         if posix is not None:
             members.unknown = True
@@ -265,19 +275,3 @@ class _Parser:
             return self.pattern[self.at - 1]
         self.at += 1
         return self._escaped_character()
-
-    def _class_piece(self, found: _Class) -> Piece:
-        # where case does not count, a character outside ASCII may stand for a letter
-        beyond = found.beyond or not _is_ascii(found.members)
-        if found.unknown or (self.folded and beyond):
-            return OPAQUE
-        if len(found.members) <= _CLASS_MAX and not found.beyond:
-            shown = {c.lower() if self.folded else c for c in found.members}
-            return Piece(tuple(String(c) for c in sorted(shown)))
-        if not found.members & _WORD:
-            return Piece(None, BOUNDARY, suffix=BOUNDARY)
-        return OPAQUE
-
-
-def _is_ascii(members: set[str]) -> bool:
-    return all(c.isascii() for c in members)
