@@ -638,7 +638,7 @@ def test_a_stalled_first_attempt_changes_nothing_that_a_second_committed() -> No
     assert len(list(store.list("acme/data/"))) == 2  # the first one's is an orphan
 
 
-RULES = RuleSet([Rule(name="n", pattern=r"a(?P<n>\d)", types={"n": "int"})])
+RULES = RuleSet([Rule(name="n", literals=(), pattern=r"a(?P<n>\d)", types={"n": "int"})])
 
 
 def _ingest_one(store: MemoryStore, rules: RuleSet | None) -> IngestReport:
