@@ -12,7 +12,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ranklog.errors import BadInput
+from ranklog.errors import BadInput, Corrupt
 from ranklog.importer import lines
 from ranklog.model.frame import INVALID_UTF8, NO_LF, TS_ARRIVAL
 from tests.importer.imported import NOW_NS, Imports
@@ -209,6 +209,20 @@ def test_a_crash_before_the_record_doubles_no_line(imports: Imports, tmp_path: P
     assert imports.run(tmp_path / "a.log", now_ns=NOW_NS + 1).stored == 2
     assert imports.frames == first
     assert imports.run(tmp_path / "a.log", now_ns=NOW_NS + 2).stored == 0
+
+
+def test_a_damaged_record_says_what_to_do(imports: Imports, tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_bytes(b"a\nb\n")
+    imports.run(log)
+    done = next(o.key for o in imports.store.list("t/runs/") if o.key.endswith(".done.json"))
+    imports.store.put(done, b"")
+    with pytest.raises(Corrupt, match="damaged import record") as raised:
+        imports.run(log)
+    assert done in raised.value.message and "remove it" in (raised.value.hint or "")
+    imports.store.delete(done)
+    imports.run(log)
+    assert imports.only().content == b"a\nb\n"
 
 
 def test_a_crash_before_a_file_grew_keeps_its_incarnation(imports: Imports, tmp_path: Path) -> None:

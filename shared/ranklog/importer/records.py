@@ -168,4 +168,7 @@ def _decode(data: bytes, key: str) -> Iterator[Known]:
             )
             yield Known(stream=stream, fences=fences, **row)
     except (ValueError, KeyError, TypeError) as error:
-        raise Corrupt(f"not an import record: {key}") from error
+        raise Corrupt(
+            f"damaged import record: {key}",
+            hint="remove it and import its files again: a line that is stored twice is shown once",
+        ) from error
