@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -44,6 +45,6 @@ def lines(store: Store, tenant: str = "acme") -> dict[tuple[str, int], dict[str,
 def _metadata(row: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in row.items():
         if parse_metadata_column(name) and value is not None:
-            yield name, value
+            yield name, float(value) if isinstance(value, Decimal) else value
     if row.get("overflow"):
         yield from json.loads(row["overflow"]).items()

@@ -92,7 +92,7 @@ def lines_sql(
     }
     metadata = sorted(name for name in there if schema.parse_metadata_column(name))
     if typed:
-        shown |= {name: f"f.{quoted(name)}" for name in metadata}
+        shown |= {name: _column(name) for name in metadata}
     else:
         shown |= _merged(_values(metadata, overflow if schema.OVERFLOW in there else ()))
     shown |= {name: f"f.{name}" for name in schema.OPTIONAL_COLUMNS if name in there}
@@ -105,7 +105,7 @@ def lines_sql(
 
 def _values(metadata: Iterable[str], overflow: Iterable[str]) -> dict[str, str]:
     """SQL of each metadata value, from the columns and the overflow column. Names know no case."""
-    sources = {name.lower(): (name, [f"f.{quoted(name)}"]) for name in metadata}
+    sources = {name.lower(): (name, [_column(name)]) for name in metadata}
     for name in overflow:
         if name.lower() in sources or len(sources) < METADATA_COLUMNS_MAX:
             sources.setdefault(name.lower(), (name, []))[1].append(overflow_sql(name, "f."))
@@ -114,6 +114,12 @@ def _values(metadata: Iterable[str], overflow: Iterable[str]) -> dict[str, str]:
         name: parts[0] if len(parts) == 1 else f"coalesce({', '.join(parts)})"
         for name, parts in found
     }
+
+
+def _column(name: str) -> str:
+    """SQL of a metadata column; floats may be stored as decimals."""
+    column = f"f.{quoted(name)}"
+    return f"CAST({column} AS DOUBLE)" if name.startswith("float:") else column
 
 
 def _merged(values: Mapping[str, str]) -> dict[str, str]:

@@ -29,7 +29,7 @@ _STRING_WAYS = (DICTIONARY, PLAIN)
 _TEXT_WAYS = (PREFIX, PLAIN)
 # Ascending in a time bucket: nothing beats the deltas.
 _FIXED = {schema.TID: DELTA, schema.LEVEL: DICTIONARY, schema.FLAGS: DICTIONARY}
-_SAMPLE_ROWS = 16_384
+_SAMPLE_ROWS = 8_192
 _SAMPLE_PARTS = 4
 _TRIED_VALUES_MIN = 48
 _TRIAL_LEVEL = 3
@@ -47,7 +47,7 @@ _STATISTICS = (
 # A segment of less text is written at levels that cost more a line: its text compresses worse.
 SMALL_TEXT_BYTES = 8 * 1024 * 1024
 _TEXT_LEVEL, _TEXT_LEVEL_SMALL = 6, 12
-_COLUMN_LEVEL, _COLUMN_LEVEL_SMALL = 6, 12
+_COLUMN_LEVEL, _COLUMN_LEVEL_SMALL = 6, 15
 _PAGE_BYTES, _PAGE_BYTES_SMALL = 1024 * 1024, 4 * 1024 * 1024
 
 
@@ -67,6 +67,7 @@ def writer_options(columns: Mapping[str, Any], text_bytes: int) -> dict[str, Any
         "data_page_size": _PAGE_BYTES_SMALL if small else _PAGE_BYTES,
         "max_rows_per_page": ROW_GROUP_ROWS,
         "store_schema": False,
+        "store_decimal_as_integer": True,
     }
 
 
@@ -91,7 +92,7 @@ def _ways(name: str, type_: Any) -> tuple[str, ...]:
         return (PLAIN,)
     if pa.types.is_floating(type_):
         return _FLOAT_WAYS
-    return _INT_WAYS if pa.types.is_integer(type_) else _STRING_WAYS
+    return _STRING_WAYS if pa.types.is_string(type_) else _INT_WAYS
 
 
 def _sample(column: Any) -> Any:
@@ -125,5 +126,6 @@ def _written_bytes(sample: Any, way: str) -> int:
         column_encoding=None if dictionary else {"sample": way},
         write_statistics=False,
         store_schema=False,
+        store_decimal_as_integer=True,
     )
     return int(sink.tell())

@@ -59,7 +59,7 @@ def encode_index(
     sites: Sequence[SiteCount] = (),
     footer_bytes: int = 0,
     blooms: bytes = b"",
-    level: int = 15,
+    level: int = 13,
 ) -> bytes:
     """Bytes of an index. `templates[tid]`; `head.version` is not read."""
     compress = zstandard.ZstdCompressor(level=level, write_content_size=True).compress

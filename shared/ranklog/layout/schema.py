@@ -46,7 +46,7 @@ NO_RANK = -1
 # Key-value metadata of the Parquet file: the stream table, the format's version.
 STREAMS_METADATA = "ranklog.streams"
 VERSION_METADATA = "ranklog.version"
-SEGMENT_VERSION = 1
+SEGMENT_VERSION = 2  # 2: floats may be DECIMAL
 # Metadata of these names fills the built-in column where that is empty.
 ITERATION_KEYS = ("iteration", "step")
 TS_CLAIMED_KEY = "ts_claimed"

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ranklog.layout import schema
+from ranklog.layout.decimals import as_decimals
 from ranklog.layout.encoding import writer_options
 from ranklog.layout.keys import hash_segment
 from ranklog.layout.metadata import MetadataColumns
@@ -74,7 +75,8 @@ def write_segment(
     `tids` are in segment order; `stream_places` maps rows' streams to the segment's stream table.
     """
     columns = _columns(rows, order, tids, stream_places)
-    columns.update(metadata.arrays(order))
+    for name, values in metadata.arrays(order).items():
+        columns[name] = as_decimals(values) if pa.types.is_floating(values.type) else values
     if len(rows.raw_rows):
         raw = _sparse(rows.raw_rows, rows.raw, len(rows), order)
         if raw.null_count < len(raw):

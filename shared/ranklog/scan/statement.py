@@ -12,11 +12,13 @@ Legend of the statement:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ranklog.layout import schema
-from ranklog.plan.tasks import Groups, Lines, SegmentScan, Task
+from ranklog.model import query as q
+from ranklog.plan.tasks import Groups, LeafExpr, Lines, SegmentScan, Task
 from ranklog.scan.fields import in_ranges, metadata_value, quoted
 from ranklog.scan.sql import Compiler, Parameters
 
@@ -42,6 +44,8 @@ def build_statement(task: Task, segment: SegmentScan, path: str) -> Statement:
     parameters = Parameters()
     compiler = Compiler(segment, parameters)
     predicate = "true" if segment.certain else compiler.predicate(task.expr)
+    if _has_regex(task.expr) and segment.tids is not None and len(segment.tids) > _IN_LIST_MAX:
+        predicate = _of_templates(segment.tids, predicate, parameters)
     where = [predicate] if predicate != "true" else []
     if segment.after is not None:
         where.append(_behind(segment, task.shape, parameters))
@@ -76,7 +80,32 @@ def _rows(task: Task, segment: SegmentScan, path: str, parameters: Parameters) -
             for stream, first, end in segment.skip
         ]
     condition = f" WHERE {' AND '.join(where)}" if where else ""
-    return f"SELECT {', '.join(['*', *keys])} FROM {source}{condition}"
+    everything = f"*{_replaced(segment)}"
+    return f"SELECT {', '.join([everything, *keys])} FROM {source}{condition}"
+
+
+def _replaced(segment: SegmentScan) -> str:
+    """Floats as doubles: a segment may hold them as decimals."""
+    floats = [quoted(name) for name in segment.columns if name.startswith("float:")]
+    casts = [f"CAST({name} AS DOUBLE) AS {name}" for name in floats]
+    return f" REPLACE ({', '.join(casts)})" if casts else ""
+
+
+def _has_regex(expr: LeafExpr) -> bool:
+    if isinstance(expr, (q.And, q.Or)):
+        return any(map(_has_regex, expr.items))
+    if isinstance(expr, q.Not):
+        return _has_regex(expr.item)
+    return isinstance(expr, q.Matches)
+
+
+def _of_templates(tids: Sequence[int], predicate: str, parameters: Parameters) -> str:
+    """The predicate, asked of rows of these templates only: DuckDB runs a regex before a semi-join."""
+    chosen = [False] * (max(tids) + 1)
+    for tid in tids:
+        chosen[tid] = True
+    flags = f"({parameters.add(chosen)}::BOOLEAN[])[{schema.TID} + 1]"
+    return f"CASE WHEN {flags} THEN {predicate} ELSE false END"
 
 
 def _near_keys(task: Task, segment: SegmentScan, i: int, parameters: Parameters) -> str:
