@@ -1,6 +1,7 @@
 """Bytes that were written once: every later version reads them as they were meant.
 
-The files were made by versions 1 and 2 of the index and 1 of the segment from `test_index.HEAD` and from `SEGMENT_ROWS` below. A
+The files were made by versions 1 and 2 of the formats from `test_index.HEAD` and from `SEGMENT_ROWS`
+and `SEGMENT_ROWS_2` below. A
 change of the format adds files; it never rewrites these.
 """
 
@@ -12,6 +13,7 @@ import zlib
 from dataclasses import replace
 from pathlib import Path
 
+import duckdb
 import msgpack
 import pyarrow.parquet as pq
 import pytest
@@ -29,6 +31,9 @@ SEGMENT_ROWS = [
         "step 1 loss 0.6", ts=T0 + 7, stream=stream(1), level=20, iteration=1, metadata={"ds": "é"}
     ),
     Row("[rank0]: bye a1", ts=T0 + 9, stream=stream(0), body_at=9, rank=-1, raw=b"\xff", flags=64),
+]
+SEGMENT_ROWS_2 = [
+    Row(f"loss {i / 4}", ts=T0 + i, stream=stream(0), metadata={"loss": i / 4}) for i in range(60)
 ]
 
 
@@ -80,3 +85,14 @@ def test_a_segment_of_version_1_reads_as_it_did() -> None:
         (2, 0, 0, T0, 20, None, None, "step 1 loss 0.5"),
         (2, 1, 0, T0 + 7, 20, None, None, "step 1 loss 0.6"),
     ]
+
+
+def test_a_segment_of_version_2_reads_as_it_did() -> None:
+    path = GOLDEN / "line-v2.parquet"
+    found = pq.read_table(path)
+    assert found.schema.metadata[VERSION_METADATA.encode()] == b"2"
+    assert str(found.schema.field("float:loss").type) == "decimal128(18, 2)"
+    rows = duckdb.sql(
+        f"SELECT seq, ts, text, CAST(\"float:loss\" AS DOUBLE) FROM '{path}' ORDER BY seq"
+    ).fetchall()
+    assert rows == [(i, T0 + i, f"loss {i / 4}", i / 4) for i in range(60)]
