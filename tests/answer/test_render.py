@@ -91,6 +91,13 @@ def test_long_lists_are_cut_and_say_how_much_more() -> None:
     assert "more" not in completeness_json(Completeness(absent=[1]))
 
 
+def test_what_is_behind_has_its_time_as_text_too() -> None:
+    item = {"stream": "s", "rank": 3, "seq": 7, "ts_ns": 1}
+    behind = [item, item | {"ts_ns": None}]
+    shown = completeness_json(Completeness("behind", behind=behind))["behind"]
+    assert shown == [item | {"time": "1970-01-01T00:00:00.000000001Z"}, behind[1] | {"time": None}]
+
+
 def test_a_count_names_levels_and_times() -> None:
     assert count_json((), (), 5) == {"count": 5}
     assert count_json(("level", "bucket_ns"), (40, 0), 2) == {

@@ -330,7 +330,11 @@ def test_an_import_stores_lines_once(tmp_path: Path, capsys: pytest.CaptureFixtu
     *files, last = map(json.loads, capsys.readouterr().out.splitlines())
     assert [file["rank"] for file in files] == [0, 1]
     assert (last["report"]["stored"], last["report"]["known"]) == (0, 10)
-    assert main(["search", "--store", url, "--run", "old", "--rank", "1", "--count"]) == 0
+    assert main([*words, "--json", "--launch", "2"]) == 0
+    file = json.loads(capsys.readouterr().out.splitlines()[0])
+    assert file["first_ns"] == 1_767_225_600 * 10**9
+    assert file["first"] == "2026-01-01T00:00:00.000000000Z"
+    assert main(["search", "--store", url, "--run", "old@import", "--rank", "1", "--count"]) == 0
     assert capsys.readouterr().out == "5\n"
     assert main(["search", "--store", url, "--run", "old", "nothing such"]) == 1
     assert main(["import", str(tmp_path / "missing"), "--run", "old", "--store", url]) == 2

@@ -97,9 +97,16 @@ def completeness_json(value: Completeness) -> dict[str, Any]:
         items = getattr(value, name)
         shown[name] = items[:COMPLETENESS_LIST_MAX]
         more += max(0, len(items) - COMPLETENESS_LIST_MAX)
+    shown["behind"] = [_timed(item) for item in shown["behind"]]
     if more:
         shown["more"] = more
     return shown
+
+
+def _timed(item: Mapping[str, Any]) -> dict[str, Any]:
+    """With its time as text beside the number."""
+    ns = item.get("ts_ns")
+    return {**item, "time": None if ns is None else render_time(ns)}
 
 
 def report_json(report: Report) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from ranklog.answer.render import render_time
 from ranklog.cli.console import Console
 from ranklog.cli.progress import Progress
 from ranklog.cli.scope import FOUND
@@ -74,7 +75,10 @@ def _check_name(run: str) -> None:
 def _print_objects(console: Console, report: ImportReport) -> None:
     shown = report.to_json()
     for file in shown.pop("files", []):
-        console.object(file)
+        times = {name: file[f"{name}_ns"] for name in ("first", "last")}
+        console.object(
+            file | {k: None if ns is None else render_time(ns) for k, ns in times.items()}
+        )
     console.object({"report": shown})
 
 
