@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranklog.client import Client
+from ranklog.plan import segments
 from ranklog.plan.parse import parse_query
+from ranklog.scan import statement
 from ranklog.store.disk import DiskStore
 from ranklog.store.memory import MemoryStore
 from tests.corpus_lines import TENANT, TERMS, Corpus, random_corpus, random_query
@@ -88,6 +90,18 @@ def test_counts_of_indexes_equal_full_scans(
     scanned = clients[1].count(query, by=by, full_scan=True, **BOUNDS)  # type: ignore[arg-type]
     for client in clients:
         assert client.count(query, by=by, **BOUNDS).rows == scanned.rows  # type: ignore[arg-type]
+
+
+def test_answers_are_the_same_where_many_templates_are_left(
+    corpus: Corpus, clients: list[Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statement, "_IN_LIST_MAX", 0)
+    monkeypatch.setattr(segments, "_ROW_RANGES_MAX", 0)
+    rng = random.Random(5)
+    for _ in range(30):
+        query = random_query(rng)
+        wanted = expected(corpus, query)
+        assert answered(clients[1], f"({query}) OR nothing-like-this") == wanted, query
 
 
 @settings(max_examples=10, deadline=None, derandomize=True)

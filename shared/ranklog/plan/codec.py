@@ -12,6 +12,8 @@ from typing import Any
 
 from ranklog.errors import Corrupt, NewerVersion
 
+_PLAIN = frozenset([int, str, bool, type(None)])
+
 
 class NodeCodec:
     """Encodes instances of the given frozen dataclasses, and nothing else."""
@@ -25,6 +27,9 @@ class NodeCodec:
             names = [field.name for field in fields(value)]
             return {type(value).__name__: [self.to_json(getattr(value, name)) for name in names]}
         if isinstance(value, tuple):
+            # what most of a task is: positions, ranges
+            if _PLAIN.issuperset(map(type, value)):
+                return list(value)
             return [self.to_json(item) for item in value]
         if isinstance(value, float) and not math.isfinite(value):
             return {"float": repr(value)}
@@ -33,6 +38,8 @@ class NodeCodec:
     def from_json(self, value: Any) -> Any:
         """The inverse. Raises NewerVersion at a node this version does not know, Corrupt at others."""
         if isinstance(value, list):
+            if _PLAIN.issuperset(map(type, value)):
+                return tuple(value)
             return tuple(self.from_json(item) for item in value)
         if not isinstance(value, dict):
             return value
