@@ -49,19 +49,21 @@ LAYERS: tuple[Layer, ...] = (
     Layer("colour", r"^(?:\x1b\[[0-9;]*m|\[\d[0-9;]*m)+", b"\x1b[", b"m"),
     Layer("kubectl", r"^\[pod/[\w.-]+/[\w.-]+\] ", b"[", b"[pod/"),
     # [1,3], and [prterun-host-4711@1,3] since Open MPI 5
-    Layer("mpirun", r"^\[(?:[\w.-]+@)?\d+,(?P<rank>\d+)\]<std(?:out|err|diag)>: ?", b"[", b"]<std"),
+    Layer(
+        "mpirun", r"^\[(?:[\w.-]+@)?\d+,(?P<rank>\d{1,9})\]<std(?:out|err|diag)>: ?", b"[", b"]<std"
+    ),
     # the files of a Kubernetes node
     Layer("cri", r"^(?P<time>" + _ISO + r") std(?:out|err) [FP] ", _DIGITS, b" std"),
     Layer("milabench", r"^[\w.-]+ \[(?:stderr|stdout)\] ", _WORD, b" [std"),
     Layer("ray", r"^\([^()]{0,80}?pid=\d+(?:, ip=[\d.]+)?\)(?:\x1b?\[\d*m)? ?", b"(", b"pid="),
     Layer("nemo_run", r"^[\w.-]+/\d+ \[[a-z_]+(?P<local>\d+)\]:", _WORD, b" ["),
-    Layer("rank_tag", r"^\[rank(?P<rank>\d+)\]: ?", b"[", b"[rank"),
+    Layer("rank_tag", r"^\[rank(?P<rank>\d{1,9})\]: ?", b"[", b"[rank"),
     Layer("tee", r"^\[(?P<role>[A-Za-z_][\w-]{0,40}?)(?P<local>\d{1,5})\]:", b"[", b"]:", 0.1),
     # srun always writes the blank; transports may strip it from an empty line's end.
     Layer("srun", r"^ *(?P<task>\d{1,7}):(?: |$)", b" " + _DIGITS, b":", 0.9),
     Layer(
         "pdsh",
-        r"^(?P<host>[A-Za-z][\w-]*\d[\w.-]*|\d{1,3}(?:\.\d{1,3}){3}): ",
+        r"^(?P<host>[A-Za-z][\w-]*\d[\w.-]*|localhost|\d{1,3}(?:\.\d{1,3}){3}): ",
         _DIGITS + _LETTERS,
         b": ",
         0.9,

@@ -19,8 +19,15 @@ _TREE = re.compile(
 _WORKER = re.compile(r"(?:^|/)workerlog\.(?P<local>\d+)(?:\.\w+)?$")
 _LOCAL = re.compile(r"(?:^|[/_.\-])local[-_]?rank[-_.=]?(?P<local>\d+)(?=$|[/_.\-])", re.I)
 _RANK = re.compile(
-    r"(?:^|[/_.\-])(?<!local[-_])(?<!node[-_])(?:global[-_]?)?rank[-_.=]?(?P<rank>\d+)(?=$|[/_.\-])",
+    r"(?:^|(?:(?P<of>[A-Za-z]+)[-_])|[/_.\-])(?:global[-_]?)?rank[-_.=]?(?P<rank>\d+)(?=$|[/_.\-])",
     re.I,
+)
+# Ranks within a node or a group of ranks; `tp_rank_1`, torchelastic's GROUP_RANK.
+_OF_GROUP = frozenset(
+    """
+    local node group role pg tp pp dp cp ep mp sp vp etp edp hsdp fsdp tensor pipeline data expert
+    context model sequence parallel stage shard
+    """.split()
 )
 _HOST = re.compile(
     r"(?:^|/)(?P<host>(?:node|host|worker|pod|compute|dgx|hgx|nid|ip-)[-_]?[\w-]*?\d+"
@@ -59,8 +66,12 @@ def read_path(relative: str, whole: str) -> PathFacts:
     if worker:
         folder = whole.rpartition("/")[0]
         return PathFacts(relative, local_rank=int(worker["local"]), host=name, tree=folder)
-    ranks = _RANK.findall(relative)
-    return PathFacts(relative, rank=int(ranks[-1]) if ranks else None, host=name)
+    ranks = [
+        int(found["rank"])
+        for found in _RANK.finditer(relative)
+        if (found["of"] or "").lower() not in _OF_GROUP
+    ]
+    return PathFacts(relative, rank=ranks[-1] if ranks else None, host=name)
 
 
 def _host(path: str) -> str | None:
