@@ -105,6 +105,23 @@ def test_a_table_on_a_terminal_cuts_the_named_column(
     assert capsys.readouterr().out.splitlines()[1] == "…attempt_0/0/stderr.log      3"
 
 
+def test_a_table_that_is_too_wide_loses_from_its_widest_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    console = Console()
+    monkeypatch.setenv("COLUMNS", "50")
+    rows = [["short", "x" * 90, 3, "y" * 30]]
+    heads = ["a", "b", "n", "c"]
+    print_table(console, heads, rows)
+    assert "x" * 90 in capsys.readouterr().out
+    console.terminal = True
+    print_table(console, heads, rows)
+    assert capsys.readouterr().out.splitlines()[1] == f"short  {'x' * 19}…  3  {'y' * 19}…"
+    monkeypatch.setenv("COLUMNS", "60")
+    print_table(console, heads, rows)
+    assert max(map(cells, capsys.readouterr().out.splitlines())) <= 60
+
+
 def test_times_of_several_days_show_their_day() -> None:
     day = 86_400 * 10**9
     assert spread_view([day, None, day + 10**9], timezone.utc)(day) == "00:00:00.000"
@@ -115,6 +132,7 @@ def test_times_of_several_days_show_their_day() -> None:
 def test_amounts_ranks_and_times_are_short() -> None:
     assert [shown_bytes(n) for n in (512, 1536, 3 << 30)] == ["512 B", "1.5 KiB", "3.0 GiB"]
     assert [shown_ranks(r) for r in ([], [3], [0, 1, 2, 5, 7, 8])] == ["-", "3", "0-2,5,7-8"]
+    assert shown_ranks(range(0, 1000, 2)) == "0,2,4,6,8,10,12,14,… (500 ranks)"
     assert [shown_span(int(s * 10**9)) for s in (0.25, 12.5, 200, 7500, 270_000)] == [
         "250ms",
         "12.5s",

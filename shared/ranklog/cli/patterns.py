@@ -12,7 +12,7 @@ from ranklog.cli.rows import print_objects, ranks_of, say_around
 from ranklog.cli.scope import exit_code, restrictions
 from ranklog.cli.source import open_client
 from ranklog.cli.tables import print_table
-from ranklog.cli.times import shown_clock, zone_of
+from ranklog.cli.times import spread_view, zone_of
 
 _TERMINAL_ROWS = 50
 _NEW = {True: "new", False: "", None: "?"}
@@ -34,13 +34,14 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if console.json:
         print_objects(console, listing.rows, listing)
         return exit_code(bool(listing.rows), listing.completeness)
+    view = spread_view([row[at] for row in listing.rows for at in ("first_ns", "last_ns")], zone)
     heads = ["lines", "ranks", "first", "last", *(["new"] if before else []), "template"]
     rows = [
         [
             row["count"],
             ranks_of(row["ranks"]),
-            shown_clock(row["first_ns"], zone),
-            shown_clock(row["last_ns"], zone),
+            view(row["first_ns"]),
+            view(row["last_ns"]),
             *([_NEW[row["new"]]] if before else []),
             _shown(row),
         ]

@@ -8,6 +8,10 @@ from collections.abc import Sequence
 from ranklog.cli.console import Console
 
 ELLIPSIS = "…"
+# A column that does not fit is not made narrower than this.
+_CUT_CELLS_MIN = 20
+# More stretches of ranks than this tell people nothing.
+_STRETCHES_SHOWN = 8
 
 
 def cells(text: str) -> int:
@@ -59,9 +63,9 @@ def print_table(
 ) -> None:
     """Columns as wide as their widest value; numbers to the right; column `wide` takes the rest.
 
-    None is shown as `-`. On a terminal `wide` is cut, from the left with `keep_end`.
+    None is shown as `-`. On a terminal `wide` is cut, from the left with `keep_end`, and where that is
+    not enough the widest of the others.
     """
-    cut = fit_end if keep_end else fit
     texts = [[_shown(console, value) for value in row] for row in rows]
     right = [
         bool(rows) and all(isinstance(row[at], int | float) or row[at] is None for row in rows)
@@ -70,15 +74,27 @@ def print_table(
     widths = [max(cells(text) for text in column) for column in zip(heads, *texts, strict=True)]
     last = wide % len(heads)
     if console.terminal:
-        others = sum(widths) - widths[last] + 2 * (len(heads) - 1)
-        widths[last] = min(widths[last], max(20, console.width - others))
+        room = console.width - 2 * (len(heads) - 1)
+        widths[last] = min(widths[last], max(_CUT_CELLS_MIN, room - sum(widths) + widths[last]))
+        widths = _narrowed(widths, room)
     head = "  ".join(pad(t, w, right=r) for t, w, r in zip(heads, widths, right, strict=True))
     console.line(console.paint(head.rstrip(), "bold"))
     for row in texts:
         if console.terminal:
-            row[last] = cut(row[last], widths[last])
+            row = [
+                fit_end(t, w) if keep_end and at == last else fit(t, w)
+                for at, (t, w) in enumerate(zip(row, widths, strict=True))
+            ]
         line = "  ".join(pad(t, w, right=r) for t, w, r in zip(row, widths, right, strict=True))
         console.line(line.rstrip())
+
+
+def _narrowed(widths: list[int], room: int) -> list[int]:
+    """The widest columns cut to one width so that all fit, but not below what still tells something."""
+    for most in range(min(max(widths), room), _CUT_CELLS_MIN, -1):
+        if sum(min(width, most) for width in widths) <= room:
+            return [min(width, most) for width in widths]
+    return [min(width, _CUT_CELLS_MIN) for width in widths]
 
 
 def _shown(console: Console, value: object) -> str:
@@ -100,7 +116,7 @@ def shown_bytes(count: int) -> str:
 
 
 def shown_ranks(ranks: Sequence[int]) -> str:
-    """`0-7,9`."""
+    """`0-7,9`; of many stretches the first, and how many ranks there are."""
     parts: list[str] = []
     start = 0
     for at in range(1, len(ranks) + 1):
@@ -108,4 +124,6 @@ def shown_ranks(ranks: Sequence[int]) -> str:
             first, last = ranks[start], ranks[at - 1]
             parts.append(str(first) if first == last else f"{first}-{last}")
             start = at
+    if len(parts) > _STRETCHES_SHOWN:
+        parts[_STRETCHES_SHOWN:] = [f"{ELLIPSIS} ({len(ranks)} ranks)"]
     return ",".join(parts) or "-"
