@@ -12,7 +12,8 @@ RanklogError
 ├── Corrupt             500  bytes that are not what their name says
 ├── NewerVersion        500  written by a newer ranklog
 ├── StoreFull           507  disk full or quota
-└── Unavailable         503  retryable: network, 5xx, time-out
+├── Unavailable         503  retryable: network, 5xx, time-out
+└── Cancelled           503  nobody waits for it any more: the client was closed
 """
 
 from __future__ import annotations
@@ -128,3 +129,10 @@ class Unavailable(RanklogError):
     kind = "unavailable"
     http_status = 503
     retryable = True
+
+
+class Cancelled(RanklogError):
+    """Nobody waits for it any more."""
+
+    kind = "cancelled"
+    http_status = 503

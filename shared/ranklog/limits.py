@@ -111,6 +111,14 @@ CONTEXT_LINES_MAX = 1_000
 # Tasks in flight at once from one query root.
 SCATTER_CONCURRENCY_MAX = 64
 SCAN_RETRIES_MAX = 2
+# A task is a straggler when it takes longer than this, and so many times the median of the others; it
+# is sent once more, and of so many tasks one at most (at least one): a slow store is not made slower.
+HEDGE_AFTER_S_MIN = 2.0
+HEDGE_AFTER_MEDIANS = 3.0
+HEDGE_ONE_OF = 8
+# Segments that a query had no time for and that a cursor names (11 bytes each); with more of them the
+# page ends before the first line that one of them may hold.
+CURSOR_LATE_MAX = 400
 # Memory of one statement of user SQL; a larger one is refused by DuckDB.
 SQL_MEMORY_BYTES_MAX = 2 * 1024 * MIB
 # Other ranks whose values tell how odd a compared one is, and lines read of them.

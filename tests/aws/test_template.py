@@ -129,7 +129,8 @@ def statements(template: dict[str, Any], role: str) -> list[dict[str, Any]]:
         ("ScanRole", {"s3:GetObject", "s3:PutObject", "s3:ListBucket"}),
         (
             "QueryRole",
-            {"s3:GetObject", "s3:ListBucket", "s3:DeleteObject", "lambda:InvokeFunction"},
+            {"s3:GetObject", "s3:PutObject", "s3:ListBucket", "s3:DeleteObject"}
+            | {"lambda:InvokeFunction"},
         ),
         (
             "ApiRole",

@@ -121,6 +121,7 @@ def _add_reading(app: Resolver, client: Callable[[], Client]) -> None:
                 context=body.context,
                 explain=body.explain,
                 full_scan=body.full_scan,
+                timeout_s=body.timeout,
             )
 
         return respond_lines(page, body.limit or None, app.current_event.headers)
@@ -134,6 +135,7 @@ def _add_reading(app: Resolver, client: Callable[[], Client]) -> None:
             every=body.every,
             explain=body.explain,
             full_scan=body.full_scan,
+            timeout_s=body.timeout,
         )
         return respond_rows(answer.to_json(), "groups", app.current_event.headers)
 

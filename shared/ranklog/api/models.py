@@ -12,9 +12,11 @@ from ranklog.limits import (
     QUERY_LIMIT_DEFAULT,
     TAIL_PAGE_ROWS_MAX,
     TAIL_WAIT_S_MAX,
+    TASK_SECONDS_MAX,
 )
 
 Text = Annotated[str, Field(max_length=QUERY_BYTES_MAX)]
+Seconds = Annotated[float, Field(gt=0, le=TASK_SECONDS_MAX, strict=False)]
 Number = Annotated[int, Field(ge=0, le=2**53)]
 
 
@@ -47,12 +49,14 @@ class SearchBody(Restrictions):
     context: Annotated[int, Field(ge=0, le=CONTEXT_LINES_MAX)] = 0
     explain: bool = False
     pin: bool = False
+    timeout: Seconds | None = None
 
 
 class CountBody(Restrictions):
     """A count, whole or by fields and buckets."""
 
     explain: bool = False
+    timeout: Seconds | None = None
     by: list[Text] = []
     every: Text | None = Field(None, description="10s (time) or 100i (iterations)")
 

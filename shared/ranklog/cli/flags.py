@@ -57,6 +57,17 @@ def whole(text: str) -> int:
 
 whole.__name__ = "whole number"
 
+
+def seconds(text: str) -> float:
+    """More than none."""
+    value = float(text)
+    if not 0 < value < 1e9:
+        raise ValueError(text)
+    return value
+
+
+seconds.__name__ = "number of seconds"
+
 WHERE = (
     Flag(
         "--store",
@@ -110,6 +121,12 @@ SEARCH = (
     Flag("--every", "count by buckets of time (10s) or of iterations (100i)", "SPAN"),
     Flag("--explain", "what would be read and why, without reading it"),
     FULL_SCAN,
+    Flag(
+        "--timeout",
+        "answer after S seconds with what was read by then; --cursor goes on with the rest",
+        "S",
+        type=seconds,
+    ),
     Flag("--cursor", "the next page: the cursor that the answer before gave", "CURSOR"),
     Flag("--pin", "keep the lines of this answer's pages; they always are: nothing is deleted yet"),
 )

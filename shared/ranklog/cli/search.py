@@ -49,6 +49,7 @@ def _search(client: Client, arguments: argparse.Namespace, console: Console, zon
         cursor=arguments.cursor,
         explain=arguments.explain,
         full_scan=arguments.full_scan,
+        timeout_s=arguments.timeout,
     )
     if answer.explain is not None:
         _show_plan(console, answer)
@@ -95,6 +96,8 @@ def _show_lines(console: Console, answer: Answer, fields: list[str], zone: tzinf
 
 def _say_cut(console: Console, answer: Answer, arguments: argparse.Namespace) -> None:
     if not answer.truncated:
+        if answer.next:
+            console.note(f"time was over; what was not read:\n  --cursor {answer.next}")
         return
     end = "oldest" if arguments.order == "oldest" else "newest"
     lines = f"{arguments.limit} {end} lines" if arguments.limit > 1 else f"{end} line"
@@ -138,6 +141,7 @@ def _count(client: Client, arguments: argparse.Namespace, console: Console, zone
         every=arguments.every,
         explain=arguments.explain,
         full_scan=arguments.full_scan,
+        timeout_s=arguments.timeout,
     )
     if answer.explain is not None:
         _show_plan(console, answer)

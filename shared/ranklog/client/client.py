@@ -40,6 +40,7 @@ class Backend(Protocol):
         groups: bool,
         explain: bool,
         full_scan: bool,
+        timeout_s: float | None,
     ) -> Answer: ...
 
     def count(
@@ -51,7 +52,10 @@ class Backend(Protocol):
         every: str | None,
         explain: bool,
         full_scan: bool,
+        timeout_s: float | None,
     ) -> CountAnswer: ...
+
+    def close(self) -> None: ...
 
     def runs(self, given: Restrictions) -> Listing: ...
 
@@ -134,6 +138,16 @@ class Client:
             )
             self._backend = Local(opened, tenant, reader)
 
+    def close(self) -> None:
+        """Cancel what other threads ask; every later call that scans raises Cancelled."""
+        self._backend.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
     def search(
         self,
         query: str = "",
@@ -146,9 +160,11 @@ class Client:
         groups: bool = True,
         explain: bool = False,
         full_scan: bool = False,
+        timeout_s: float | None = None,
         **given: Unpack[Restrictions],
     ) -> Answer:
-        """One page of lines. `limit` None or 0: no limit; `groups`: a match shows its group."""
+        """One page of lines. `limit` None or 0: no limit; `groups`: a match shows its group. After
+        `timeout_s` the answer says what was not read, and its `next` page reads that, too."""
         return self._backend.search(
             query,
             given,
@@ -160,6 +176,7 @@ class Client:
             groups=groups,
             explain=explain,
             full_scan=full_scan,
+            timeout_s=timeout_s,
         )
 
     def lines(
@@ -196,11 +213,18 @@ class Client:
         every: str | None = None,
         explain: bool = False,
         full_scan: bool = False,
+        timeout_s: float | None = None,
         **given: Unpack[Restrictions],
     ) -> CountAnswer:
         """Matching lines, by fields, and by buckets of time (`10s`) or iterations (`100i`)."""
         return self._backend.count(
-            query, given, by=by, every=every, explain=explain, full_scan=full_scan
+            query,
+            given,
+            by=by,
+            every=every,
+            explain=explain,
+            full_scan=full_scan,
+            timeout_s=timeout_s,
         )
 
     def runs(self, **given: Unpack[Restrictions]) -> Listing:

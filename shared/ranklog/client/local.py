@@ -16,7 +16,14 @@ from ranklog.client.search import count, search
 from ranklog.client.tail import Tail
 from ranklog.client.tail_cursor import tail_page
 from ranklog.client.tail_items import TailItem, TailPage
-from ranklog.client.words import Restrictions, check_shape, field_names, parse_every, read_query
+from ranklog.client.words import (
+    Restrictions,
+    check_shape,
+    check_timeout,
+    field_names,
+    parse_every,
+    read_query,
+)
 from ranklog.model.query import Query
 from ranklog.store.protocol import Store
 
@@ -43,6 +50,7 @@ class Local:
         groups: bool,
         explain: bool,
         full_scan: bool,
+        timeout_s: float | None,
     ) -> Answer:
         asked = self._query(
             query,
@@ -53,6 +61,7 @@ class Local:
             context=context,
             explain=explain,
             full_scan=full_scan,
+            timeout_s=check_timeout(timeout_s),
         )
         return replace(search(self.reader, asked, groups=groups), fields=fields)
 
@@ -65,6 +74,7 @@ class Local:
         every: str | None,
         explain: bool,
         full_scan: bool,
+        timeout_s: float | None,
     ) -> CountAnswer:
         every_ns, every_iterations = parse_every(every)
         asked = self._query(
@@ -76,8 +86,12 @@ class Local:
             count=True,
             explain=explain,
             full_scan=full_scan,
+            timeout_s=check_timeout(timeout_s),
         )
         return count(self.reader, asked)
+
+    def close(self) -> None:
+        self.reader.close()
 
     def runs(self, given: Restrictions) -> Listing:
         return list_runs(self.reader, self._query("", given))

@@ -13,11 +13,13 @@ from typing import Any
 from ranklog import limits
 from ranklog.client.catalog import Catalog
 from ranklog.client.indexes import IndexCache
+from ranklog.errors import Cancelled
 from ranklog.layout import keys
 from ranklog.plan.tasks import Outcome, Task
 from ranklog.plan.values import Regexes
 from ranklog.scan.engine import shared_engine
 from ranklog.scan.scatter import InProcess, Invoker, scatter
+from ranklog.scan.stop import Stop
 from ranklog.store.protocol import Store
 
 
@@ -57,6 +59,8 @@ class Reader:
     concurrency: int = 2
     seconds_left: Callable[[], float] | None = None
     now_ns: Callable[[], int] = time.time_ns
+    stops: set[Stop] = field(default_factory=set)
+    closed: bool = False
 
     def __post_init__(self) -> None:
         self.catalog = Catalog(self.store, self.tenant, self.indexes)
@@ -68,16 +72,32 @@ class Reader:
             return limits.TASK_SECONDS_MAX
         return min(limits.TASK_SECONDS_MAX, self.seconds_left())
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
-        """Outcomes in the order of the tasks."""
-        return scatter(
-            tasks,
-            self.invoker,
-            self.store,
-            concurrency=self.concurrency,
-            spill_key=lambda name: keys.tmp_key(self.tenant, name),
-            deadline_s=lambda: self.deadline_s,
-        )
+    def run(self, tasks: Sequence[Task], ends_s: float | None = None) -> Iterator[Outcome]:
+        """Outcomes in the order of the tasks; those not done at `ends_s` (by time.monotonic()) say
+        so. Raises Cancelled where the reader is closed meanwhile."""
+        stop = Stop()
+        self.stops.add(stop)
+        try:
+            if self.closed:
+                raise Cancelled("the client is closed", hint="open a new one")
+            yield from scatter(
+                tasks,
+                self.invoker,
+                self.store,
+                concurrency=self.concurrency,
+                spill_key=lambda name: keys.tmp_key(self.tenant, name),
+                deadline_s=lambda: self.deadline_s,
+                ends_s=ends_s,
+                stop=stop,
+            )
+        finally:
+            self.stops.discard(stop)
+
+    def close(self) -> None:
+        """Cancel what runs, and run nothing more."""
+        self.closed = True
+        for stop in list(self.stops):
+            stop.set()
 
 
 def local_reader(

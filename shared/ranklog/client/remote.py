@@ -18,7 +18,7 @@ from ranklog import errors, limits
 from ranklog.client.answer import Answer, CountAnswer, Listing
 from ranklog.client.follow import Hole
 from ranklog.client.tail_items import TailItem, TailPage
-from ranklog.client.words import Restrictions, check_shape, field_names
+from ranklog.client.words import Restrictions, check_shape, check_timeout, field_names
 from ranklog.model import frame
 from ranklog.model.answer import Completeness, Line, Report
 from ranklog.model.levels import parse_level
@@ -87,6 +87,7 @@ class Remote:
         groups: bool,
         explain: bool,
         full_scan: bool,
+        timeout_s: float | None,
     ) -> Answer:
         wanted = check_shape(limit, order)
         words: dict[str, Any] = {
@@ -98,9 +99,10 @@ class Remote:
             "context": context or None,
             "explain": explain or None,
             "full_scan": full_scan or None,
+            "timeout": check_timeout(timeout_s),
         }
         answer = self._page(words, fields)
-        while answer.next is not None and (wanted is None or len(answer.matches) < wanted):
+        while _goes_on(answer) and (wanted is None or len(answer.matches) < wanted):
             # a page is cut at what fits into a response
             words |= {"cursor": answer.next}
             words |= {"limit": 0 if wanted is None else wanted - len(answer.matches)}
@@ -134,6 +136,7 @@ class Remote:
         every: str | None,
         explain: bool,
         full_scan: bool,
+        timeout_s: float | None,
     ) -> CountAnswer:
         names = field_names(by)
         words: dict[str, Any] = {
@@ -143,6 +146,7 @@ class Remote:
             "every": every,
             "explain": explain or None,
             "full_scan": full_scan or None,
+            "timeout": check_timeout(timeout_s),
         }
         found = self._ask("POST", "/v1/count", words)
         fields = names
@@ -159,6 +163,9 @@ class Remote:
             read_report(found["report"]),
             found.get("explain"),
         )
+
+    def close(self) -> None:
+        """Nothing runs here."""
 
     def runs(self, given: Restrictions) -> Listing:
         return self._listing("GET", "/v1/runs", "runs", dict(given))
@@ -247,6 +254,11 @@ class Remote:
         return Listing(
             found[name], read_completeness(found["completeness"]), read_report(found["report"])
         )
+
+
+def _goes_on(answer: Answer) -> bool:
+    """Whether a page was cut only because it did not fit; one that ran out of time is the answer."""
+    return answer.next is not None and answer.truncated and not answer.completeness.skipped_tasks
 
 
 def _plain(value: Any) -> str:

@@ -24,6 +24,7 @@ from ranklog.client.cursor import Cursor, parse_cursor, query_hash
 from ranklog.client.joins import resolve_joins
 from ranklog.client.neighbours import with_neighbours
 from ranklog.client.reader import Reader
+from ranklog.client.resume import Progress, cut_safely, is_too_many, next_progress, segment_name
 from ranklog.client.scope import Scope, open_scope
 from ranklog.client.warn import check_patterns, warn_unknown_keys
 from ranklog.errors import BadQuery
@@ -42,13 +43,18 @@ _FIRST_WAVE_TASKS = 4
 
 @dataclass(slots=True)
 class Search:
-    """One query on its way: what it covers, what it cost, what could not be read."""
+    """One query on its way: what it covers, what it cost, what could not be read.
+
+    `ends_s`: when its time is over, by time.monotonic(); `late`: segments there was no time for.
+    """
 
     reader: Reader
     query: q.Query
     scope: Scope
     report: Report
     failed: list[dict[str, str]] = field(default_factory=list)
+    ends_s: float | None = None
+    late: set[int] = field(default_factory=set)
 
     def expr(self) -> q.Expr:
         """The query's terms inside the scope, joins answered."""
@@ -88,7 +94,7 @@ class Search:
         while at < len(tasks):
             wave = tasks[at : at + width]
             with timed(self.report, "scan"):
-                found = list(zip(wave, self.reader.run(wave), strict=True))
+                found = list(zip(wave, self.reader.run(wave, self.ends_s), strict=True))
             for task, outcome in found:
                 self.note(task, outcome)
             yield found
@@ -105,6 +111,7 @@ class Search:
         self.report.segments_scanned += outcome.scanned
         self.report.row_groups_scanned += sum(self._row_groups(scan) for scan in task.segments)
         self.failed += [_failure(failure) for failure in outcome.failed]
+        self.late |= {failure.number for failure in outcome.failed if failure.late}
 
     def _row_groups(self, scan: SegmentScan) -> int:
         groups = self.scope.indexes[scan.number].head.row_groups
@@ -140,12 +147,13 @@ def begin(reader: Reader, query: q.Query, cursor: Cursor | None = None) -> Searc
     """Check the patterns, open the scope, warn of keys that nothing has."""
     if query.kind != "line":
         raise BadQuery("this store holds lines, not points", hint="leave out kind:point")
+    ends_s = None if query.timeout_s is None else time.monotonic() + query.timeout_s
     check_patterns(query.expr, reader.regexes)
     report = Report()
     with timed(report, "list"):
         scope = open_scope(reader, query, cursor, report)
     warn_unknown_keys(query.expr, scope.indexes.values(), report)
-    return Search(reader, query, scope, report)
+    return Search(reader, query, scope, report, ends_s=ends_s)
 
 
 def search(reader: Reader, query: q.Query, *, groups: bool = True) -> Answer:
@@ -156,20 +164,53 @@ def search(reader: Reader, query: q.Query, *, groups: bool = True) -> Answer:
     expr = run.expr()
     # one more than the limit tells whether there is more
     limit = None if query.limit is None else query.limit + 1
-    after = cursor.after if cursor else None
-    plan = run.plan(expr, Lines(limit=limit, newest=newest), after)
+    progress = cursor.progress if cursor else Progress()
+    plan = run.plan(expr, Lines(limit=limit, newest=newest), progress.common)
+    if progress.late or progress.done:
+        plan.scans = progress.scans_left(plan.scans, run.scope.indexes, newest=newest)
     if query.explain:
         return Answer(
             report=run.report, explain=_explain(query, plan), completeness=run.completeness()
         )
-    merge = _scan_waves(run, plan, limit, newest)
+    lines, late = _first_lines(run, plan, limit, newest)
     with timed(run.report, "merge"):
-        lines = merge.lines()
         truncated = query.limit is not None and len(lines) > query.limit
         lines = lines[: query.limit]
-    following = _cursor(run, lines[-1], newest) if truncated and lines else None
+        lines, following = _next_page(run, lines, late, progress, cut=truncated)
     shown = with_neighbours(run, lines, groups=groups, newest=query.order == "newest")
     return Answer(shown, run.completeness(), run.report, following, truncated)
+
+
+def _first_lines(
+    run: Search, plan: Plan, limit: int | None, newest: bool
+) -> tuple[list[Line], list[SegmentScan]]:
+    """The first lines that match, and what there was no time for: all of it where an inner query
+    had too little, as then nobody knows what matches."""
+    if run.late:
+        run.failed += [{"segment": s.key, "reason": "not reached in time"} for s in plan.scans]
+        return [], plan.scans
+    merge = _scan_waves(run, plan, limit, newest)
+    late = [scan for scan in plan.scans if scan.number in run.late]
+    with timed(run.report, "merge"):
+        return merge.lines(), late
+
+
+def _next_page(
+    run: Search, lines: list[Line], late: Sequence[SegmentScan], progress: Progress, *, cut: bool
+) -> tuple[list[Line], str | None]:
+    """The lines of this page, and the cursor of the next one where there is one."""
+    newest = run.query.order != "oldest"
+    names = {segment_name(run.scope.indexes[scan.number]): scan for scan in late}
+    if is_too_many(progress, names):
+        lines, cut = cut_safely(lines, late, newest=newest), True
+        names = {name: scan for name, scan in names.items() if name in progress.late}
+        if not lines:
+            return [], _cursor(run, progress, newest)
+    last = (lines[-1].ts_ns, lines[-1].stream_id, lines[-1].seq) if cut and lines else None
+    if cut and last is None:
+        return lines, None
+    following = next_progress(progress, last, names, newest=newest)
+    return lines, None if following is None else _cursor(run, following, newest)
 
 
 def scan_lines(run: Search, expr: q.Expr, *, limit: int | None, newest: bool) -> LineMerge:
@@ -199,7 +240,7 @@ def _reaches(scan: SegmentScan, ts: int, newest: bool) -> bool:
     return scan.max_ts >= ts if newest else scan.min_ts <= ts
 
 
-def _cursor(run: Search, last: Line, newest: bool) -> str:
+def _cursor(run: Search, progress: Progress, newest: bool) -> str:
     scope = run.scope
     launches = None
     if scope.launches is not None:
@@ -207,7 +248,7 @@ def _cursor(run: Search, last: Line, newest: bool) -> str:
     return Cursor(
         query=query_hash(run.query.expr),
         newest=newest,
-        after=(last.ts_ns, last.stream_id, last.seq),
+        progress=progress,
         from_ns=scope.listing.from_ns,
         to_ns=scope.listing.to_ns,
         defaulted=scope.listing.defaulted,

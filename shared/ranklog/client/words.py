@@ -52,6 +52,13 @@ def check_shape(limit: int | None, order: str | None) -> int | None:
     return limit or None
 
 
+def check_timeout(timeout_s: float | None) -> float | None:
+    """Seconds, more than none. Raises BadInput."""
+    if timeout_s is not None and not 0 < timeout_s < 1e9:
+        raise BadInput(f"a query of {timeout_s:g} seconds", hint="give it some time: 10")
+    return timeout_s
+
+
 def parse_every(text: str | None) -> tuple[int | None, int | None]:
     """`10s` is (ns, None), `100i` is (None, iterations). Raises BadQuery."""
     if not text:

@@ -221,3 +221,4 @@ class Query:
     every_ns: int | None = None
     every_iterations: int | None = None
     kind: str = "line"
+    timeout_s: float | None = None  # of the whole query: what is not read then is named

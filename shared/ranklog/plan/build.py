@@ -116,7 +116,8 @@ def _keep(
     kept = Kept(everything, slots=resolver.fill(index))
     if options.full_scan:
         return kept
-    if _beyond(options.after, plan.shape, head.min_ts, head.max_ts):
+    newest = isinstance(plan.shape, Lines) and plan.shape.newest
+    if options.after and is_beyond(options.after, head.min_ts, head.max_ts, newest=newest):
         _explain(plan, options, index, 0, ["every line comes before the cursor"])
         return None
     sizes = (len(head.streams), len(index.templates))
@@ -131,13 +132,9 @@ def _keep(
     return kept if len(kept.row_groups) and kept.tids != () else None
 
 
-def _beyond(
-    after: tuple[int, str, int] | None, shape: Lines | Groups, min_ts: int, max_ts: int
-) -> bool:
-    """Whether all lines were on earlier pages."""
-    if after is None or not isinstance(shape, Lines):
-        return False
-    return min_ts > after[0] if shape.newest else max_ts < after[0]
+def is_beyond(after: tuple[int, str, int], min_ts: int, max_ts: int, *, newest: bool) -> bool:
+    """Whether all lines of a segment were on earlier pages."""
+    return min_ts > after[0] if newest else max_ts < after[0]
 
 
 def _explain(
@@ -174,11 +171,11 @@ def _with_near(
             hosts=keys.hosts(entries) if by_rank else (),
         )
     if options.after is not None:
-        scan = replace(scan, after=_behind(options.after, entries))
+        scan = replace(scan, after=behind(options.after, entries))
     return scan
 
 
-def _behind(
+def behind(
     after: tuple[int, str, int], entries: Sequence[StreamEntry]
 ) -> tuple[int, int, bool, int]:
     """The cursor in the segment's terms: how many streams come before its stream by id."""

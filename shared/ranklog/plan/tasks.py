@@ -17,7 +17,7 @@ from ranklog.plan.codec import NodeCodec
 
 VERSION = 1
 
-OK, FAILED = "ok", "failed"
+OK, FAILED, SKIPPED = "ok", "failed", "skipped"
 
 Pairs: TypeAlias = "tuple[tuple[int, int], ...]"
 
@@ -170,12 +170,14 @@ class Task:
 
 @dataclass(slots=True)
 class SegmentFailure:
-    """A segment that a task could not read: named, so that no answer is silently short."""
+    """A segment that a task could not read: named, so that no answer is silently short. `late`: there
+    was no time for it; asked again, it may be read."""
 
     number: int
     key: str
     reason: str
     retryable: bool = False
+    late: bool = False
 
 
 @dataclass(slots=True)
@@ -237,7 +239,7 @@ def encode_outcome(outcome: Outcome) -> bytes:
             "reason": outcome.reason,
             "retryable": outcome.retryable,
             "columns": outcome.columns,
-            "failed": [[f.number, f.key, f.reason, f.retryable] for f in outcome.failed],
+            "failed": [[f.number, f.key, f.reason, f.retryable, f.late] for f in outcome.failed],
             "bytes_read": outcome.bytes_read,
             "scan_ms": outcome.scan_ms,
             "scanned": outcome.scanned,

@@ -9,13 +9,14 @@ import functools
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import duckdb
 
 from ranklog.errors import BadQuery
 from ranklog.scan.fields import regex
 from ranklog.scan.files import RangedFiles
+from ranklog.scan.stop import current_stop
 
 _SETTINGS = (
     "SET enable_progress_bar = false",
@@ -42,14 +43,24 @@ class Engine:
 
     @contextmanager
     def cursor(self, deadline_s: float | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection of its own to the database; interrupted after `deadline_s`."""
+        """A connection of its own to the database; interrupted after `deadline_s`, or when what the
+        thread runs under is stopped."""
+        stop = current_stop()
+        if stop is not None and stop.is_set:
+            raise duckdb.InterruptException("stopped")
         cursor = self._connection.cursor()
         timer = threading.Timer(deadline_s, cursor.interrupt) if deadline_s is not None else None
         if timer is not None:
             timer.daemon = True
             timer.start()
         try:
-            yield cursor
+            with nullcontext() if stop is None else stop.watching(cursor):
+                yield cursor
+        except RuntimeError as error:
+            # DuckDB took a ctrl-c for itself
+            if type(error) is RuntimeError and "interrupted" in str(error):
+                raise KeyboardInterrupt from error
+            raise
         finally:
             if timer is not None:
                 timer.cancel()

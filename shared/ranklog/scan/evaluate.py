@@ -61,7 +61,7 @@ def evaluate_task(task: Task, store: Store, engine: Engine) -> Outcome:
             continue
         left = _seconds_left(task, started)
         if left is not None and left <= 0:
-            _fail(outcome, segment, f"not reached in {task.deadline_s:g} s", retryable=False)
+            _fail(outcome, segment, "not reached in time", late=True)
             continue
         rows = _read_segment(task, segment, store, engine, left, outcome)
         if rows is not None:
@@ -90,8 +90,10 @@ def _seconds_left(task: Task, started: float) -> float | None:
     return task.deadline_s - (time.monotonic() - started)
 
 
-def _fail(outcome: Outcome, segment: SegmentScan, why: str, *, retryable: bool) -> None:
-    outcome.failed.append(SegmentFailure(segment.number, segment.key, why, retryable))
+def _fail(
+    outcome: Outcome, segment: SegmentScan, why: str, *, retryable: bool = False, late: bool = False
+) -> None:
+    outcome.failed.append(SegmentFailure(segment.number, segment.key, why, retryable, late))
 
 
 class _Best:
@@ -183,7 +185,7 @@ def _run(
             with engine.cursor(seconds) as cursor:
                 found = fetch(cursor, statement)
     except duckdb.InterruptException:
-        _fail(outcome, segment, f"stopped after {task.deadline_s:g} s", retryable=False)
+        _fail(outcome, segment, "not done in time", late=True)
     except duckdb.OutOfMemoryException as error:
         _fail(outcome, segment, f"out of memory: {reason(error)}", retryable=True)
     except duckdb.Error as error:

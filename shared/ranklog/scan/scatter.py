@@ -9,12 +9,11 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ranklog import limits
-from ranklog.errors import RanklogError, TooLarge
+from ranklog.errors import Cancelled, RanklogError, TooLarge
 from ranklog.plan.tasks import (
     FAILED,
     OK,
@@ -26,6 +25,8 @@ from ranklog.plan.tasks import (
 )
 from ranklog.scan.engine import Engine
 from ranklog.scan.evaluate import evaluate
+from ranklog.scan.stop import Stop
+from ranklog.scan.workers import Workers
 from ranklog.store.protocol import Store
 
 _BACKOFF_S = 0.1
@@ -68,22 +69,41 @@ def scatter(
     concurrency: int = limits.SCATTER_CONCURRENCY_MAX,
     spill_key: Callable[[str], str] | None = None,
     deadline_s: Callable[[], float] | None = None,
+    ends_s: float | None = None,
+    stop: Stop | None = None,
 ) -> Iterator[Outcome]:
     """One outcome per task, in the order of the tasks; never an exception for a task.
 
     `spill_key` names where an outcome goes that is too large; `deadline_s` says, when a task is sent,
-    how long it may take.
+    how long it may take. Tasks that did not answer at `ends_s` (by time.monotonic()) are skipped.
+    Raises Cancelled when `stop` is set.
     """
 
     def send(task: Task) -> Outcome:
-        return run_task(task, invoker, store, spill_key, deadline_s)
+        return run_task(task, invoker, store, spill_key, _time_left(deadline_s, ends_s))
 
+    remote = not isinstance(invoker, InProcess)
     width = max(1, min(concurrency, limits.SCATTER_CONCURRENCY_MAX, len(tasks)))
-    if width == 1:
-        yield from map(send, tasks)
+    stop = stop or Stop()
+    if width == 1 and not remote:
+        with stop.applied():
+            for task in tasks:
+                outcome = send(task)
+                if stop.is_set:
+                    raise Cancelled("the query was cancelled")
+                yield outcome
         return
-    with ThreadPoolExecutor(width, thread_name_prefix="ranklog-scatter") as pool:
-        yield from pool.map(send, tasks)
+    yield from Workers(tasks, send, width, stop, ends_s, hedge=remote).outcomes()
+
+
+def _time_left(
+    deadline_s: Callable[[], float] | None, ends_s: float | None
+) -> Callable[[], float] | None:
+    """What a task may take at most: its own time, and what is left of the query's."""
+    if ends_s is None:
+        return deadline_s
+    own_s = deadline_s or (lambda: limits.TASK_SECONDS_MAX)
+    return lambda: min(own_s(), ends_s - time.monotonic())
 
 
 def run_task(
@@ -97,9 +117,10 @@ def run_task(
     outcome = _invoke(task, invoker, store, spill_key, deadline_s)
     for attempt in range(limits.SCAN_RETRIES_MAX):
         again = {failure.number for failure in outcome.failed if failure.retryable}
-        if not again:
+        pause_s = _BACKOFF_S * 2**attempt
+        if not again or (deadline_s is not None and deadline_s() <= pause_s):
             break
-        time.sleep(_BACKOFF_S * 2**attempt)
+        time.sleep(pause_s)
         rest = replace(task, segments=tuple(s for s in task.segments if s.number in again))
         _add(outcome, _invoke(rest, invoker, store, spill_key, deadline_s), again)
     return outcome
