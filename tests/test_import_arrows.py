@@ -67,7 +67,7 @@ OWNERS = {
     "botocore": {"store", "stream", "scan"},
     "pydantic": {"api"},
     "aws_lambda_powertools": {"api"},
-    "s3fs": {"client"},
+    "fsspec": {"scan"},
 }
 
 
