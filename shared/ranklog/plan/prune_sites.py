@@ -72,12 +72,20 @@ class SiteTable:
             found.setdefault(site.tid, []).append(position)
         return {tid: mask(positions) for tid, positions in found.items()}
 
+    @cached_property
+    def _all_templates(self) -> int:
+        return mask(self.by_template)
+
     def templates(self, sites: int) -> int:
         """Templates of these sites."""
         return mask(self.sites[position].tid for position in bits(sites))
 
     def of_templates(self, templates: int) -> int:
         """Sites of these templates."""
+        if not self._all_templates & ~templates:
+            return self.all
+        if not self._all_templates & templates:
+            return 0
         return union(sites for tid, sites in self.by_template.items() if templates >> tid & 1)
 
 

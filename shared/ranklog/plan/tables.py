@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import compress
 from typing import TypeVar, cast
 
 from ranklog.layout.index import SegmentIndex
@@ -18,6 +19,7 @@ Rows = tuple[int, int]
 _KNOWN_MAX = 64
 # Sets with more members than this are read from their digits: a shift per member copies the set.
 _FEW = 32
+_DIGITS = bytes.maketrans(b"01", b"\x00\x01")
 
 
 def tables_of(index: SegmentIndex) -> SegmentTables:
@@ -158,7 +160,8 @@ def mask(members: Iterable[int]) -> int:
 def bits(members: int) -> list[int]:
     """The members of a set, ascending."""
     if members.bit_count() > _FEW:
-        return [i for i, bit in enumerate(reversed(f"{members:b}")) if bit == "1"]
+        digits = f"{members:b}"[::-1].encode().translate(_DIGITS)
+        return list(compress(range(len(digits)), digits))
     found = []
     while members:
         lowest = members & -members
