@@ -134,8 +134,8 @@ def statements(template: dict[str, Any], role: str) -> list[dict[str, Any]]:
         ),
         (
             "ApiRole",
-            {"s3:GetObject", "s3:ListBucket", "s3:DeleteObject", "lambda:InvokeFunction"}
-            | {"kinesis:PutRecords"},
+            {"s3:GetObject", "s3:PutObject", "s3:ListBucket", "s3:DeleteObject"}
+            | {"lambda:InvokeFunction", "kinesis:PutRecords"},
         ),
     ],
 )

@@ -142,10 +142,13 @@ class Tail:
             if key in read:
                 continue
             times = state.seen.put_off(key, now_ns)  # its commit may still come
-            if key in failed and times >= limits.TAIL_TRIES_MAX:
+            if times >= limits.TAIL_TRIES_MAX and key in failed and self._is_there(key):
                 state.seen.add(key)
                 lost.append(TailItem(skipped=failed[key]))
         return lost
+
+    def _is_there(self, key: str) -> bool:
+        return any(item.key == key for item in self._reader.store.list(key))
 
     def _look_back(self, indexes: Iterable[SegmentIndex], now_ns: int) -> None:
         """What the store has of streams that were not heard of for long."""
