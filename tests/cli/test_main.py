@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -102,8 +103,21 @@ def run_program(*words: str, shell: str = "") -> subprocess.CompletedProcess[str
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
-    found = run_program("--help", shell="| true")
-    assert (found.returncode, found.stderr) == (0, "")
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    for words in (["--help"], ["search", "--help"], ["version"]):
+        reader, writer = os.pipe()
+        os.close(reader)
+        found = subprocess.run(
+            [sys.executable, "-m", "ranklog.cli.main", *words],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[2] / "shared",
+            env=buffered,
+            check=False,
+        )
+        os.close(writer)
+        assert (found.returncode, found.stderr) == (0, "")
 
 
 def test_a_program_without_standard_streams_still_works() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ranklog.rules.check import check
+from ranklog.rules.checks import check
 from ranklog.rules.load import MEMBERS, PAIR_MEMBERS, load_rules
 from ranklog.rules.names import BUILT_IN
 from ranklog.rules.rule import STYLES

@@ -23,7 +23,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     console = Console(json="--json" in words[: words.index("--") if "--" in words else None])
     try:
-        return _run(words, console)
+        code = _run(words, console)
+        console.close()
+        return code
     except RanklogError as error:
         console.error(error)
         return ERROR
@@ -60,7 +62,6 @@ def _run(words: list[str], console: Console) -> int:
     except SystemExit as stop:  # argparse has printed the help
         return int(stop.code or 0)
     code: int = importlib.import_module(command.module).run(arguments, console)
-    console.close()
     return code
 
 

@@ -10,7 +10,7 @@ from ranklog.cli.console import Console
 from ranklog.errors import BadInput
 
 if TYPE_CHECKING:
-    from ranklog.rules.check import RuleReport
+    from ranklog.rules.checks import RuleReport
 
 # Lines of a sample file that are tried.
 SAMPLE_LINES_MAX = 10_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ranklog.rules.check import check
+    from ranklog.rules.checks import check
     from ranklog.rules.load import load_rules
     from ranklog.rules.rule import Rule
     from ranklog.rules.ruleset import RuleSet
@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Rule", "RuleSet", "check", "list_rules", "load_rules", "load_ruleset", "put_rules"]
 
+# No module here has the name of something it holds: importing it would hide that.
 _HOMES = {
-    "check": "check",
+    "check": "checks",
     "load_rules": "load",
     "Rule": "rule",
     "RuleSet": "ruleset",

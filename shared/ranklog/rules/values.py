@@ -254,7 +254,7 @@ def _expand(ranges: str) -> str:
     numbers: list[int] = []
     for part in ranges.split(","):
         first, _, last = part.strip().partition("-")
-        if not first.isdigit() or not (last or first).isdigit():
+        if not first.isdecimal() or not (last or first).isdecimal():  # a superscript is no number
             return ranges
         low, high = int(first), int(last or first)
         if high - low + len(numbers) > 10_000:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ranklog.rules.check import check
+from ranklog.rules.checks import check
 from ranklog.rules.rule import Pairs, Rule
 
 LOSS = Rule(
