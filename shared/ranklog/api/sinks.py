@@ -14,10 +14,7 @@ from ranklog.stream.kinesis import TOO_LARGE, put_frames
 from ranklog.stream.partition import partition_key
 
 if TYPE_CHECKING:
-    from ranklog.rules import RuleSet
-
-# A tenant's rules are read again after this time.
-RULES_NS = 60 * 1_000_000_000
+    from ranklog.ingest.tenant_rules import TenantRules
 
 
 class KinesisFrames:
@@ -46,37 +43,29 @@ class StoreFrames:
     def __init__(self, store: Store, clock_ns: Callable[[], int]) -> None:
         self._store = store
         self._clock_ns = clock_ns
-        self._rules: dict[str, tuple[int, RuleSet]] = {}
+        self._rules: TenantRules | None = None
         # Ingest is numpy over a whole frame: two at once would only wait for each other.
         self._lock = threading.Lock()
 
     def accept(self, tenant: str, data: bytes) -> None:
         """Returns once the frame is searchable. Raises BadInput, StoreFull, Unavailable."""
         from ranklog.ingest.batch import ingest_batch
+        from ranklog.ingest.tenant_rules import TenantRules
 
         peeked = peek_header(data)
-        now_ns = self._clock_ns()
         sequence = f"{peeked.header.number:020d}-{peeked.header_hash[:16]}"
         with self._lock:
+            self._rules = self._rules or TenantRules(self._store)
             report = ingest_batch(
-                [Record(data, now_ns, sequence)],
+                [Record(data, self._clock_ns(), sequence)],
                 store=self._store,
-                rules=self._rules_of(tenant, now_ns),
+                rules=self._rules,
                 source=f"http-{peeked.header.agent}",
                 first=sequence,
                 last=sequence,
             )
         if report.bad:
             raise BadInput(f"the frame can't be read: {report.bad[0].reason}")
-
-    def _rules_of(self, tenant: str, now_ns: int) -> RuleSet:
-        from ranklog.rules import load_ruleset
-
-        known = self._rules.get(tenant)
-        if known is None or not 0 <= now_ns - known[0] < RULES_NS:
-            rules, _ = load_ruleset(self._store, tenant)
-            known = self._rules[tenant] = (now_ns, rules)
-        return known[1]
 
 
 def _partition_key(tenant: str, peeked: PeekedFrame) -> str:
