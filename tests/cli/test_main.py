@@ -60,6 +60,7 @@ def broken(error: BaseException) -> object:
             2,
             "no such thing (character 5); try that",
         ),
+        (BadQuery("which run?", hint="--run NAME"), 2, "ranklog: which run? --run NAME"),
         (ZeroDivisionError("two\nlines"), 2, "internal error: ZeroDivisionError: two lines"),
         (PermissionError(13, "Permission denied", "/x"), 2, "ranklog: /x: permission denied"),
         (ModuleNotFoundError("no", name="duckdb"), 2, "this command needs duckdb"),

@@ -111,6 +111,12 @@ def test_a_folder_with_other_things_is_never_made_a_store(tmp_path: Path) -> Non
     assert files(tmp_path) == {"thesis.tex"}
 
 
+def test_a_place_where_no_folder_can_be_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "nothing" / "here")
+    with pytest.raises(BadInput, match="no folder can be made at"):
+        DiskStore(tmp_path / "link", create=True)
+
+
 def test_a_new_folder_becomes_a_store_and_stays_one(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "store"
     DiskStore(path, create=True).put("k", b"x")

@@ -76,7 +76,8 @@ class Console:
             sys.stderr.write(jsons.dumps({"error": error.to_json()}, ensure_ascii=False) + "\n")
             return
         where = "" if error.position is None else f" (character {error.position + 1})"
-        hint = f"; {error.hint}" if error.hint else ""
+        joint = " " if error.message.endswith(("?", "!")) and not where else "; "
+        hint = f"{joint}{error.hint}" if error.hint else ""
         text = " ".join(f"ranklog: {error.message}{where}{hint}".split())
         sys.stderr.write(text + "\n")
 
@@ -105,10 +106,6 @@ class Console:
             return text
         text = _ESCAPES.sub("", text)
         return _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", text)
-
-    def flush(self) -> None:
-        """Send what is buffered now: somebody waits for it."""
-        sys.stdout.flush()
 
     def close(self) -> None:
         """Send what is buffered; a reader that has gone is no error."""

@@ -247,7 +247,7 @@ class Remote:
         return TailPage([_read_item(item) for item in found["items"]], found["next"])
 
     def sql(self, statement: str, given: Restrictions) -> Any:
-        raise errors.BadInput("sql works on a store, not through an API", hint="give store=…")
+        raise errors.BadInput("sql works on a store, not through an API", hint="name the store")
 
     def _listing(self, method: str, path: str, name: str, words: dict[str, Any]) -> Listing:
         found = self._ask(method, path, words)

@@ -154,7 +154,10 @@ def _open_folder(root: Path, *, create: bool) -> None:
             raise NotFound(
                 f"no store at {root}", hint="import or send logs into it first, or check --store"
             )
-        root.mkdir(parents=True, exist_ok=True)
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+        except (FileNotFoundError, FileExistsError) as error:  # /proc, a dangling link
+            raise BadInput(f"no folder can be made at {root}", hint="name another one") from error
         others = set(os.listdir(root)) - {_TEMPORARY, MARKER}
         # Whoever made it a store meanwhile may have put objects into it, too.
         text = _read_marker(marker)
