@@ -353,6 +353,8 @@ CASES: list[tuple[str, dict[str, int | float | str]]] = [
         {"accuracy": 0.5, "batch": 320, "epoch": 1, "samples_per_second": 11941.69},
     ),
     ("Step 1,000 | loss 2.5", {"iteration": 1000, "loss": 2.5}),
+    ("step 6 | loss=1,234.5 | lr=1e-05", {"iteration": 6, "loss": 1234.5}),
+    ("step 7 loss 2,1000", {"iteration": 7, "loss": 2.0}),
     ("tflops=115.41 step=1 loss=11.25", {"iteration": 1, "loss": 11.25}),
     (
         "DLL 2025-10-03 22:16:01.676767 - Iteration 4031 | train_acc : 0.7227 % | iteration_time : 71.67 ms | train_loss : 0.8359  | last_iter_used_cuda_graph : True ",

@@ -100,6 +100,7 @@ CASES: list[tuple[str, str | None, dict[str, str]]] = [
         "ezpz",
         {"level": "INFO", "time": "2024-12-31 12:10:41", "file": "ezpz/train", "line": "1774"},
     ),
+    ("Fatal Python error: Segmentation fault", "python_fatal", {"level": "Fatal"}),
     (
         "WARNING [05/01 10:11:12 d2.engine.defaults]: text",
         "us_month_day",

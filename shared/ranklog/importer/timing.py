@@ -28,6 +28,8 @@ _ISO = r"\d{4}[-/]\d\d[-/]\d\d[ T_]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?
 _INSIDE = (
     # torchelastic's failure summary
     (r"^ *time +: (?P<time>" + _ISO + r")", "iso"),
+    # Megatron's milestones, often the only times of a file
+    (r"^\[[^\]]+\] datetime: (?P<time>" + _ISO + r")", "iso"),
     # a dict that a program prints, with Python's time.time()
     (r"'timestamp': (?P<time>\d{9,10}(?:\.\d{1,9})?)\b", "epoch_us"),
     (r"Aborted at (?P<time>\d{9,10}) \(unix time\)", "epoch_us"),

@@ -312,6 +312,7 @@ HEADS: tuple[Head, ...] = (
         (":",),
         r"^(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL):(?P<logger>[\w.]+):",
     ),
+    Head("python_fatal", ("Fatal Python error: ",), r"^(?P<level>Fatal) Python error: "),
     Head(
         "python_warning",
         (": ",),

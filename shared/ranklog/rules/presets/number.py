@@ -1,8 +1,11 @@
-"""The number that presets look for."""
+"""The number that presets look for, with or without thousands commas."""
 
 from __future__ import annotations
 
-NUM = r"(?:[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:inf|nan|NaN|Infinity))"
+NUM = (
+    r"(?:[-+]?(?:\d{1,3}(?:,\d{3})+\b(?:\.\d*)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+    r"|[-+]?(?:inf|nan|NaN|Infinity))"
+)
 
 
 def num(key: str) -> str:
