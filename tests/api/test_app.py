@@ -17,8 +17,11 @@ from ranklog.api.settings import Settings
 from ranklog.client import Client
 from ranklog.errors import StoreFull, Throttled
 from ranklog.limits import REQUEST_BYTES_MAX
+from ranklog.model.stream import Stream
 from ranklog.store.memory import MemoryStore
-from tests.api.job import NOW_NS, call, frame_of
+from ranklog.stream.builder import FrameBuilder
+from ranklog.stream.frames import encode_frame
+from tests.api.job import NOW_NS, START_NS, call, frame_of
 
 OCTETS = {"content-type": "application/octet-stream"}
 
@@ -134,6 +137,19 @@ def test_an_export_is_text_or_objects(api: Handler) -> None:
     assert text.splitlines()[-1] == "loss is odd"
     rows = call(api, "POST", "/v1/export", {"run": "job"})[1].splitlines()
     assert len([json.loads(row)["id"] for row in rows]) == 13
+
+
+def test_an_export_has_what_matches_and_says_whether_that_is_all() -> None:
+    builder = FrameBuilder("default", "a" * 32, 0, "")
+    stream = Stream("default", "job", "l1", 0, "gpu-0", 0, 0, "logging", "i")
+    for k, text in enumerate(["Traceback:", "  odd", "Error"]):
+        builder.add(stream, k, START_NS, 40, None, text, group=0)
+    api = fresh()
+    call(api, "POST", "/v1/frames", encode_frame(builder.build()), headers=OCTETS)
+    body = {"query": "odd", "run": "job", "format": "text"}
+    status, text, headers = call(api, "POST", "/v1/export", body)
+    assert (status, text) == (200, "  odd\n")
+    assert headers["Ranklog-Completeness"] == "behind"
 
 
 def test_the_health_and_the_description_need_no_key() -> None:

@@ -17,7 +17,9 @@ from ranklog.limits import API_PAGE_LINES_MAX, RESPONSE_BYTES_MAX
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
 OCTETS = "application/octet-stream"
+# An export is lines and nothing else: what there is to say of them stands in headers.
 NEXT_HEADER = "Ranklog-Next"
+COMPLETENESS_HEADER = "Ranklog-Completeness"
 
 
 def respond_text(text: str, content_type: str = JSON) -> Response[str]:
@@ -48,8 +50,10 @@ def respond_lines(
             )
         asked = max(1, min(found - 1, int(0.9 * found * RESPONSE_BYTES_MAX / size)))
     response = respond_text(body, _content_type(headers, export))
-    if export is not None and answer.next:
-        response.headers[NEXT_HEADER] = answer.next
+    if export is not None:
+        response.headers[COMPLETENESS_HEADER] = answer.completeness.state
+        if answer.next:
+            response.headers[NEXT_HEADER] = answer.next
     return response
 
 

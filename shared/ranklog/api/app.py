@@ -161,6 +161,7 @@ def _add_reading(app: Resolver, client: Callable[[], Client]) -> None:
                 limit=limit,
                 order="oldest",
                 cursor=body.cursor,
+                groups=False,
                 full_scan=body.full_scan,
             )
 
