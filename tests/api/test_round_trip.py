@@ -158,6 +158,18 @@ def test_exports_are_equal(local: Client, remote: Client, tmp_path: Path) -> Non
     assert texts[0] == texts[1] != []
 
 
+def test_an_export_of_nothing_or_of_a_query_that_is_wrong_writes_nothing(
+    local: Client, remote: Client, tmp_path: Path
+) -> None:
+    for name, client in (("local", local), ("remote", remote)):
+        out = tmp_path / name
+        assert client.export("absent", run="job", out=out, format="jsonl").rows == []
+        assert list(out.iterdir()) == []
+        with pytest.raises(BadQuery):
+            client.export("(", run="job", out=tmp_path / f"{name}-bad")
+        assert not (tmp_path / f"{name}-bad").exists()
+
+
 @pytest.mark.parametrize(
     ("question", "error"),
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ranklog.answer.render import line_json
 from ranklog.client.answer import Answer, Listing
@@ -27,22 +27,35 @@ def export_pages(
         )
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BadInput(f"{out} is there and not an empty folder", hint="name a new one with --out")
+    first = _page(remote, query, given, None)
     out.mkdir(parents=True, exist_ok=True)
+    if not first.lines:
+        return Listing([], first.completeness, first.report)
     jsonl = out / "lines.jsonl"
-    written, last = 0, Answer()
-    cursor: str | None = None
-    with jsonl.open("wb") as file:
-        while True:
-            last = _page(remote, query, given, cursor)
-            for line in last.lines:
-                file.write(json.dumps(line_json(line), ensure_ascii=False).encode() + b"\n")
-            written += len(last.lines)
-            cursor = last.next
-            if cursor is None:
-                break
-    path = _as_parquet(jsonl) if format == "parquet" else jsonl
+    try:
+        with jsonl.open("wb") as file:
+            written, last = _write_pages(file, remote, query, given, first)
+        path = _as_parquet(jsonl) if format == "parquet" else jsonl
+    except BaseException:
+        for half in (jsonl, jsonl.with_suffix(".parquet")):
+            half.unlink(missing_ok=True)
+        raise
     row = {"file": path.name, "lines": written, "bytes": path.stat().st_size}
     return Listing([row], last.completeness, last.report)
+
+
+def _write_pages(
+    file: BinaryIO, remote: Remote, query: str, given: Restrictions, page: Answer
+) -> tuple[int, Answer]:
+    """Every page from `page` on; how many lines, and the last page."""
+    written = 0
+    while True:
+        for line in page.lines:
+            file.write(json.dumps(line_json(line), ensure_ascii=False).encode() + b"\n")
+        written += len(page.lines)
+        if page.next is None:
+            return written, page
+        page = _page(remote, query, given, page.next)
 
 
 def _page(remote: Remote, query: str, given: Restrictions, cursor: str | None) -> Answer:
