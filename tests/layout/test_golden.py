@@ -1,8 +1,7 @@
 """Bytes that were written once: every later version reads them as they were meant.
 
-The files were made by versions 1 and 2 of the formats from `test_index.HEAD` and from `SEGMENT_ROWS`
-and `SEGMENT_ROWS_2` below. A
-change of the format adds files; it never rewrites these.
+The files were made by versions 1 and 2 of the formats from `test_index.HEAD`, `SEGMENT_ROWS` and
+`SEGMENT_ROWS_2`. A change of the format adds files; it never rewrites these.
 """
 
 from __future__ import annotations
