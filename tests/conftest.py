@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,15 @@ from tests.servers import moto_server, seaweedfs  # noqa: F401  (fixtures)
 
 # Real logs lie beside the checkout where a developer has them; RANKLOG_TEST_DATA names another place.
 DATA = Path(os.environ.get("RANKLOG_TEST_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def private_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests leave nothing in the user's cache, and find nothing in it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
 
 _skipped_data_tests: list[str] = []
 

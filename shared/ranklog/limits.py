@@ -150,6 +150,12 @@ LAMBDA_ANSWER_SECONDS = 5.0
 # Memory for indexes that a reader keeps, least recently used dropped first.
 INDEX_CACHE_BYTES_MAX = 512 * MIB
 INDEX_GETS_IN_FLIGHT_MAX = 32
+# Indexes of S3 stores kept as files, all stores together (never more than half of what is free); the
+# ones not used longest go first.
+INDEX_FILES_BYTES_MAX = 1024 * MIB
+# Answers that `ranklog serve` and the root functions keep per tenant for the same question asked
+# again; one that takes more than an eighth is not kept.
+RESULTS_BYTES_MAX = 64 * MIB
 # Without a run and without a time, the newest hours that hold data.
 DEFAULT_WINDOW_HOURS = 24
 # Histogram buckets one answer prints; over it the query is refused.

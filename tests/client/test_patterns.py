@@ -38,6 +38,13 @@ def test_templates_come_largest_first_with_their_first_line() -> None:
     assert (odd["template"], odd["example"]["text"]) == ("rank <*> is slow", "rank 3 is slow")
 
 
+def test_lines_with_ranks_of_their_own_have_their_first_line_too() -> None:
+    rows = [Row(f"step {i}", ts=T0 + (9 - i) // 2 * SECOND, rank=i % 5) for i in range(10)]
+    [row] = filled(rows).patterns(run="llama").rows
+    assert (row["count"], row["ranks"], row["first_ns"]) == (10, [0, 1, 2, 3, 4], T0)
+    assert row["example"]["text"] in ("step 8", "step 9")
+
+
 def test_a_query_restricts_what_is_counted_and_shown() -> None:
     client = filled([*STEPS, ODD])
     [row] = client.patterns("step rank:1", run="llama").rows

@@ -11,6 +11,7 @@ from ranklog.api.keys import Keys
 from ranklog.api.settings import Settings
 from ranklog.api.sinks import StoreFrames
 from ranklog.client import Client
+from ranklog.limits import RESULTS_BYTES_MAX
 from ranklog.store.protocol import Store
 
 
@@ -44,5 +45,7 @@ class _Clients:
         with self._lock:
             client = self._clients.get(tenant)
             if client is None:
-                client = self._clients[tenant] = Client(store=self._store, tenant=tenant)
+                client = self._clients[tenant] = Client(
+                    store=self._store, tenant=tenant, results_bytes=RESULTS_BYTES_MAX
+                )
             return client

@@ -22,6 +22,7 @@ ENVIRONMENT = """environment:
   RANKLOG_STORE    the store, where neither --store nor --api is given
   RANKLOG_API      the API likewise; RANKLOG_API_KEY is its key
   XDG_DATA_HOME    where the local store is: $XDG_DATA_HOME/ranklog, else ~/.local/share/ranklog
+  XDG_CACHE_HOME   where indexes of S3 stores are kept: $XDG_CACHE_HOME/ranklog, else ~/.cache/ranklog
   NO_COLOR         set: no colours
   RANKLOG_DEBUG    1: internal errors with their traceback"""
 

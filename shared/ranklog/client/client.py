@@ -103,7 +103,8 @@ class Client:
     rank, host, level, iteration, since, until, last, tz. Raises RanklogError.
 
     `invoker` runs the scans of a store elsewhere (Lambda), `concurrency` of them at once, each for
-    `seconds_left()` at most.
+    `seconds_left()` at most. `results_bytes`: memory for answers, given again to the same question
+    while no index in its scope is new.
     """
 
     def __init__(
@@ -116,6 +117,7 @@ class Client:
         invoker: Invoker | None = None,
         concurrency: int | None = None,
         seconds_left: Callable[[], float] | None = None,
+        results_bytes: int = 0,
     ) -> None:
         if (store is None) == (api is None):
             raise BadInput("a client reads a store or an API", hint="give store=… or api=…")
@@ -135,6 +137,7 @@ class Client:
                 invoker=invoker,
                 concurrency=concurrency,
                 seconds_left=seconds_left,
+                results_bytes=results_bytes,
             )
             self._backend = Local(opened, tenant, reader)
 

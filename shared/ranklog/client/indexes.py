@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from ranklog import limits
+from ranklog.client.index_files import IndexFiles
 from ranklog.errors import Corrupt, NewerVersion, NotFound, RanklogError
 from ranklog.layout.index import SegmentIndex
 from ranklog.store.protocol import Store
@@ -33,8 +34,14 @@ _EXPANSION = 10
 class IndexCache:
     """Indexes of one store, least recently used dropped first. Safe to use from many threads."""
 
-    def __init__(self, store: Store, bytes_max: int = limits.INDEX_CACHE_BYTES_MAX) -> None:
+    def __init__(
+        self,
+        store: Store,
+        bytes_max: int = limits.INDEX_CACHE_BYTES_MAX,
+        files: IndexFiles | None = None,
+    ) -> None:
         self._store = store
+        self._files = files
         self._bytes_max = bytes_max
         self._bytes = 0
         self._kept: OrderedDict[str, SegmentIndex] = OrderedDict()
@@ -76,10 +83,13 @@ class IndexCache:
     def _fetch(self, key: str) -> SegmentIndex | str:
         """The index, or the reason why it can't be read."""
         try:
-            index = SegmentIndex.open(self._store.get(key), key)
+            kept = None if self._files is None else self._files.get(key)
+            index = SegmentIndex.open(self._store.get(key) if kept is None else kept, key)
             # All of it, now: damage that showed in the middle of planning would fail the query.
             index.check()
             _ = index.head, index.templates
+            if self._files is not None and kept is None:
+                self._files.put(key, index.data)
         except NotFound:
             # Deletion leaves what a running query may have listed: this one went another way, and
             # its lines may be nowhere else.

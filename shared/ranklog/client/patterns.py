@@ -116,6 +116,7 @@ def _examples(
     run: Search, expr: q.Expr, patterns: Sequence[Pattern], counted: set[int]
 ) -> dict[str | None, Line]:
     """The first line of each pattern, by template."""
+    counted = {number for number in counted if _is_by_time(run.scope.indexes[number])}
     by_segment: dict[int, list[Pattern]] = {}
     for pattern in patterns:
         by_segment.setdefault(pattern.first[1], []).append(pattern)
@@ -140,6 +141,11 @@ def _examples(
         if wanted.get(line.template) == line.ts_ns:
             examples.setdefault(line.template, line)
     return examples
+
+
+def _is_by_time(index: SegmentIndex) -> bool:
+    """Whether rows of a template are in order of time: lines with ranks of their own may not be."""
+    return not any(entry.ranks for entry in index.head.streams)
 
 
 def _first_rows(run: Search, number: int, patterns: Iterable[Pattern]) -> Task:

@@ -8,10 +8,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ranklog import limits
 from ranklog.client.catalog import Catalog
+from ranklog.client.index_files import index_files_of
 from ranklog.client.indexes import IndexCache
 from ranklog.errors import Cancelled
 from ranklog.layout import keys
@@ -21,6 +22,9 @@ from ranklog.scan.engine import shared_engine
 from ranklog.scan.scatter import InProcess, Invoker, scatter
 from ranklog.scan.stop import Stop
 from ranklog.store.protocol import Store
+
+if TYPE_CHECKING:
+    from ranklog.client.results import Results
 
 
 class Facts:
@@ -59,6 +63,7 @@ class Reader:
     concurrency: int = 2
     seconds_left: Callable[[], float] | None = None
     now_ns: Callable[[], int] = time.time_ns
+    results: Results | None = None
     stops: set[Stop] = field(default_factory=set)
     closed: bool = False
 
@@ -107,6 +112,7 @@ def local_reader(
     invoker: Invoker | None = None,
     concurrency: int | None = None,
     seconds_left: Callable[[], float] | None = None,
+    results_bytes: int = 0,
 ) -> Reader:
     """A reader whose tasks run in this process, unless an invoker says otherwise."""
     keys.tenant_prefix(tenant)  # a name that can't be one is refused before anything is read
@@ -116,7 +122,15 @@ def local_reader(
         tenant=tenant,
         invoker=invoker or InProcess(store, engine),
         regexes=engine.matches,
-        indexes=IndexCache(store),
+        indexes=IndexCache(store, files=index_files_of(store)),
         concurrency=concurrency or min(16, 2 * (os.cpu_count() or 1)),
         seconds_left=seconds_left,
+        results=_results(results_bytes),
     )
+
+
+def _results(bytes_max: int) -> Results | None:
+    # Answers hold scopes, and scopes are opened by readers.
+    from ranklog.client.results import Results
+
+    return Results(bytes_max) if bytes_max else None

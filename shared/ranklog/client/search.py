@@ -13,7 +13,7 @@ judge        how complete it is                                       (answer/co
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +24,7 @@ from ranklog.client.cursor import Cursor, parse_cursor, query_hash
 from ranklog.client.joins import resolve_joins
 from ranklog.client.neighbours import with_neighbours
 from ranklog.client.reader import Reader
+from ranklog.client.results import place_of
 from ranklog.client.resume import Progress, cut_safely, is_too_many, next_progress, segment_name
 from ranklog.client.scope import Scope, open_scope
 from ranklog.client.warn import check_patterns, warn_unknown_keys
@@ -119,6 +120,18 @@ class Search:
             return len(groups)
         return sum(any(a <= group.first_row < b for a, b in scan.rows) for group in groups)
 
+    def known(self, place: Hashable) -> Answer | CountAnswer | None:
+        """The answer, if it was given before and nothing is new."""
+        results = self.reader.results
+        if results is None or self.query.explain or self.scope.failed:
+            return None
+        return results.get(place, self.report)
+
+    def keep(self, place: Hashable, answer: Answer | CountAnswer) -> None:
+        """For who asks again."""
+        if self.reader.results is not None:
+            self.reader.results.put(place, answer)
+
     def skipped(self) -> list[dict[str, str]]:
         """Every index and segment that could not be read, once."""
         return self.completeness().skipped_tasks
@@ -161,6 +174,10 @@ def search(reader: Reader, query: q.Query, *, groups: bool = True) -> Answer:
     newest = query.order != "oldest"
     cursor = parse_cursor(query.cursor, query.expr, newest=newest) if query.cursor else None
     run = begin(reader, query, cursor)
+    place = place_of(query, run.scope, ("lines", groups))
+    known = run.known(place)
+    if isinstance(known, Answer):
+        return known
     expr = run.expr()
     # one more than the limit tells whether there is more
     limit = None if query.limit is None else query.limit + 1
@@ -178,7 +195,9 @@ def search(reader: Reader, query: q.Query, *, groups: bool = True) -> Answer:
         lines = lines[: query.limit]
         lines, following = _next_page(run, lines, late, progress, cut=truncated)
     shown = with_neighbours(run, lines, groups=groups, newest=query.order == "newest")
-    return Answer(shown, run.completeness(), run.report, following, truncated)
+    answer = Answer(shown, run.completeness(), run.report, following, truncated)
+    run.keep(place, answer)
+    return answer
 
 
 def _first_lines(
@@ -263,6 +282,10 @@ def _explain(query: q.Query, plan: Plan) -> dict[str, Any]:
 def count(reader: Reader, query: q.Query) -> CountAnswer:
     """Matching lines, by fields and buckets where the query names them."""
     run = begin(reader, query)
+    place = place_of(query, run.scope, "count")
+    known = run.known(place)
+    if isinstance(known, CountAnswer):
+        return known
     expr = run.expr()
     merge = GroupMerge(run.scope.indexes, query.by, query.every_ns, query.every_iterations)
     bucketed = query.every_ns is not None or query.every_iterations is not None
@@ -276,7 +299,9 @@ def count(reader: Reader, query: q.Query) -> CountAnswer:
                 merge.add(outcome)
     with timed(run.report, "merge"):
         rows = _count_rows(merge, query)
-    return CountAnswer(merge.fields, rows, run.completeness(), run.report)
+    answer = CountAnswer(merge.fields, rows, run.completeness(), run.report)
+    run.keep(place, answer)
+    return answer
 
 
 def _count_from_indexes(run: Search, plan: Plan, merge: GroupMerge) -> None:

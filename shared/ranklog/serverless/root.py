@@ -25,6 +25,7 @@ from ranklog.limits import (
     LAMBDA_ANSWER_SECONDS,
     LAMBDA_TASK_SECONDS_MAX,
     PAYLOAD_BYTES_MAX,
+    RESULTS_BYTES_MAX,
 )
 from ranklog.scan.lambda_invoke import LambdaInvoker
 from ranklog.serverless.settings import FunctionSettings
@@ -49,6 +50,7 @@ def make_root(settings: FunctionSettings) -> Handler:
             invoker=invoker,
             concurrency=settings.scan_concurrency,
             seconds_left=left.seconds_left,
+            results_bytes=RESULTS_BYTES_MAX // 4,
         )
 
     stream = settings.kinesis_stream

@@ -42,6 +42,11 @@ class S3Store:
         """`s3://bucket[/prefix]`."""
         return f"s3://{self._bucket}/{self._prefix}".rstrip("/")
 
+    @property
+    def identity(self) -> str:
+        """Which service this is, too: two may have a bucket of one name."""
+        return f"{self._client.meta.endpoint_url} {self.url}"
+
     def put(self, key: str, data: bytes, *, if_absent: bool = False) -> str:
         """See Store.
 
