@@ -45,7 +45,7 @@ _STATISTICS = (
     schema.RANK,
 )
 # A segment of less text is written in ways that cost more a line, as its text compresses worse: at
-# higher levels, and with shared beginnings once, which a scan takes up to a third longer to undo.
+# higher levels, and with shared beginnings once, which slows scans of text by a tenth.
 SMALL_TEXT_BYTES = 8 * 1024 * 1024
 _TEXT_LEVEL, _TEXT_LEVEL_SMALL = 6, 12
 _COLUMN_LEVEL, _COLUMN_LEVEL_SMALL = 6, 15
