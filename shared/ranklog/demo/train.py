@@ -94,13 +94,15 @@ def main() -> int:
     folder = Path(sys.argv[1])
     group = AllReduce(rank, world_size, folder / "meeting")
     logger.info("joined a group of %d ranks", world_size)
+    # An exception of our own leaves the group open until the process ends, as training jobs do:
+    # the peers learn of it after it was logged.
     try:
         train(folder, rank, group)
     except CollectiveError:
         logger.exception("training stopped: a collective failed")
-        return 1
-    finally:
         group.close()
+        return 1
+    group.close()
     logger.info("training finished")
     return 0
 
