@@ -7,8 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.servers import moto_server, seaweedfs  # noqa: F401  (fixtures)
+
+# A busy machine is slow, and that is no fault of a property.
+settings.register_profile("ranklog", deadline=None)
+settings.load_profile("ranklog")
 
 # Real logs lie beside the checkout where a developer has them; RANKLOG_TEST_DATA names another place.
 DATA = Path(os.environ.get("RANKLOG_TEST_DATA", Path(__file__).parents[2] / "shared" / "data"))
