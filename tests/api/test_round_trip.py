@@ -221,6 +221,25 @@ def _halves(text: str) -> tuple[str, str]:
     return text[:middle], text[middle:]
 
 
+def test_a_pin_is_the_same_here_and_there(
+    local: Client, remote: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for shape in ({}, {"limit": 3}, {"limit": 0}, {"limit": 3, "order": "newest"}):
+        pinned = remote.search("iteration", run="job", pin=True, **shape)
+        assert pinned.pin is not None
+        name = pinned.pin["id"]
+        again = remote.search(pin=name)
+        assert ids(again) == ids(pinned) == ids(local.search(pin=name))
+        assert (again.pin, again.next) == (pinned.pin, pinned.next)
+        with monkeypatch.context() as patch:
+            patch.setattr(answers, "RESPONSE_BYTES_MAX", 4_000)
+            assert ids(remote.search(pin=name)) == ids(pinned)
+    with pytest.raises(BadInput, match="its own query"):
+        remote.search("loss", pin=name)
+    with pytest.raises(BadInput, match="store"):
+        remote.export(pin=name, out="nowhere")
+
+
 def test_a_tail_goes_from_answer_to_answer(url: str, remote: Client, store: Store) -> None:
     sink = StoreFrames(store, time.time_ns)
     items = remote.tail("odd", rank="0-9")

@@ -44,6 +44,24 @@ def test_options_have_their_values_wherever_they_stand() -> None:
     assert query_text(found) == "x -y"
 
 
+@pytest.mark.parametrize(
+    ("words", "pin", "text"),
+    [
+        (["loss"], None, "loss"),
+        (["--pin", "loss"], True, "loss"),
+        (["loss", "--pin"], True, "loss"),
+        (["--pin", "pin-0123456789abcdef"], "pin-0123456789abcdef", ""),
+        (["--pin=pin-0123456789abcdef"], "pin-0123456789abcdef", ""),
+        (["--pin", "--limit", "3"], True, ""),
+    ],
+)
+def test_a_value_that_may_be_left_out_is_told_by_its_form(
+    words: list[str], pin: object, text: str
+) -> None:
+    found = parse(command_of("search"), words)
+    assert (found.pin, query_text(found)) == (pin, text)
+
+
 def test_a_value_may_begin_with_a_dash() -> None:
     assert parse(command_of("search"), ["--cursor", "-abc"]).cursor == "-abc"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -388,6 +389,30 @@ def test_a_served_store_answers_until_it_is_told_to_stop(store: str) -> None:
             assert json.load(response)["runs"][0]["run_id"] == "job@l1"
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
+
+
+def test_a_pin_prints_the_same_and_exports_its_evidence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = str(tmp_path / "store")
+    sink = StoreFrames(open_store(url, create=True), lambda: NOW_NS)
+    sink.accept("default", frame_of())
+    where = ["--store", url]
+    assert main(["search", "loss", "--run", "job", "--limit", "3", "--pin", *where]) == 0
+    first = capsys.readouterr()
+    name = re.search(r"ranklog search --pin (pin-[0-9a-f]{16})", first.err)
+    assert name is not None
+    sink.accept("default", frame_of(ranks=5, number=1))
+    assert main(["search", "--pin", name[1], *where]) == 0
+    assert capsys.readouterr().out == first.out
+    assert main(["search", "--pin", name[1], "--json", *where]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["pin"]["id"] == name[1]
+    out = str(tmp_path / "evidence")
+    assert main(["export", "--pin", name[1], "--out", out, "--format", "jsonl", *where]) == 0
+    assert "certificate.json" in capsys.readouterr().out
+    assert len((tmp_path / "evidence" / "lines.jsonl").read_text().splitlines()) == 13
+    assert main(["search", "loss", "--pin", name[1], *where]) == 2
+    assert main(["search", "loss", "--count", "--pin", *where]) == 2
 
 
 def test_a_tail_prints_lines_soon_after_their_commit_until_it_is_interrupted(

@@ -26,7 +26,7 @@ from ranklog.api.resolver import Pool, Resolver
 from ranklog.api.settings import Settings
 from ranklog.client import Client
 from ranklog.errors import BadInput, Corrupt, NewerVersion, NotFound, RanklogError, TooLarge
-from ranklog.limits import REQUEST_BYTES_MAX
+from ranklog.limits import QUERY_LIMIT_DEFAULT, REQUEST_BYTES_MAX
 from ranklog.stream.frames import peek_header
 
 Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
@@ -110,21 +110,22 @@ def _resolver(settings: Settings) -> Resolver:
 def _add_reading(app: Resolver, client: Callable[[], Client]) -> None:
     @app.post("/v1/search", responses=_answers(models.SearchAnswer, "a page of lines"))
     def search(body: Annotated[models.SearchBody, Body()]) -> Response[str]:
-        def page(limit: int | None) -> Any:
-            return client().search(
-                body.query,
-                **_restrictions(body),
-                limit=limit,
-                order=body.order,
-                cursor=body.cursor,
-                fields=body.fields,
-                context=body.context,
-                explain=body.explain,
-                full_scan=body.full_scan,
-                timeout_s=body.timeout,
-            )
+        shape: dict[str, Any] = {"timeout_s": body.timeout, "fields": body.fields}
+        asked = _asked(body)
+        limit = QUERY_LIMIT_DEFAULT if body.limit is None else body.limit or None
+        if body.pin is True:
+            first = client().search(**asked | {"explain": True}, limit=limit, pin=True)
+            asked = {"pin": (first.pin or {}).get("id")}
+        elif isinstance(body.pin, str):
+            asked = {**asked, "pin": body.pin}
+            limit = body.limit or None
 
-        return respond_lines(page, body.limit or None, app.current_event.headers)
+        def page(most: int | None) -> Any:
+            if "pin" in asked and most == QUERY_LIMIT_DEFAULT:
+                most -= 1  # this one would mean the pin's own
+            return client().search(**asked, **shape, limit=most)
+
+        return respond_lines(page, limit, app.current_event.headers)
 
     @app.post("/v1/count", responses=_answers(models.Rows, "counts"))
     def count(body: Annotated[models.CountBody, Body()]) -> Response[str]:
@@ -231,6 +232,19 @@ def _octets(event: Mapping[str, Any]) -> bytes:
         return base64.b64decode(body, validate=True)
     except (ValueError, binascii.Error) as error:
         raise BadInput("the body is no base64") from error
+
+
+def _asked(body: models.SearchBody) -> dict[str, Any]:
+    """The question of a search, without how long its answer may be."""
+    return {
+        "query": body.query,
+        **_restrictions(body),
+        "order": body.order,
+        "cursor": body.cursor,
+        "context": body.context,
+        "explain": body.explain,
+        "full_scan": body.full_scan,
+    }
 
 
 def _restrictions(body: models.Restrictions) -> dict[str, Any]:

@@ -40,15 +40,15 @@ class Restrictions(BaseModel):
 
 
 class SearchBody(Restrictions):
-    """A search. `limit` 0: none. `pin` is accepted and means nothing yet."""
+    """A search. `limit` 0: none. `pin` true: keep what it looked at; the name of a pin: ask again."""
 
-    limit: Number = QUERY_LIMIT_DEFAULT
+    limit: Number | None = Field(None, description="0: none; null: 1000, or what the pin has")
     order: Literal["newest", "oldest"] | None = None
     cursor: Text | None = None
     fields: list[Text] = []
     context: Annotated[int, Field(ge=0, le=CONTEXT_LINES_MAX)] = 0
     explain: bool = False
-    pin: bool = False
+    pin: bool | Text = False
     timeout: Seconds | None = None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import re
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -98,6 +99,9 @@ def _sort(command: Command, words: Sequence[str]) -> list[str]:
             text.append(word)
         elif equals or not known[name].takes_value:
             options.append(word)
+        elif known[name].optional is not None:
+            given = bool(rest) and re.fullmatch(known[name].optional or "", rest[0])
+            options.append(f"{word}={rest.pop(0)}" if given else word)
         elif not rest:
             raise BadInput(f"{word} needs a value", hint=f"for a query, write -- {word}")
         else:

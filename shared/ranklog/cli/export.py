@@ -24,6 +24,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         **restrictions(arguments),
         out=arguments.out,
         format=arguments.format,
+        pin=arguments.pin,
     )
     if console.json:
         print_objects(console, listing.rows, listing)

@@ -8,7 +8,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One option. `metavar` None: a switch without a value; `type` parses the value."""
+    """One option. `metavar` None: a switch without a value; `type` parses the value; `optional`: an
+    expression that a word must match to be the value, which may be left out."""
 
     name: str
     help: str
@@ -17,6 +18,7 @@ class Flag:
     choices: tuple[str, ...] = ()
     type: Any = None
     repeat: bool = False
+    optional: str | None = None
 
     @property
     def takes_value(self) -> bool:
@@ -31,6 +33,8 @@ class Flag:
         made: dict[str, Any] = {"help": self.help, "default": self.default, "metavar": self.metavar}
         if self.choices:
             made |= {"choices": self.choices}
+        if self.optional is not None:
+            made |= {"nargs": "?", "const": True}
         if self.type is not None:
             made |= {"type": self.type}
         if self.repeat:
@@ -128,7 +132,13 @@ SEARCH = (
         type=seconds,
     ),
     Flag("--cursor", "the next page: the cursor that the answer before gave", "CURSOR"),
-    Flag("--pin", "keep the lines of this answer's pages; they always are: nothing is deleted yet"),
+    Flag(
+        "--pin",
+        "keep what this answer looked at, under a name; with a name: that answer again, without what "
+        "came later",
+        "PIN",
+        optional=r"pin-[0-9a-f]{16}",
+    ),
 )
 
 COMPARE = (
@@ -165,13 +175,14 @@ IMPORT = (
 )
 
 EXPORT = (
-    Flag("--out", "folder to write to (needed)", "DIR"),
+    Flag("--out", "new or empty folder, or s3://bucket/prefix, to write to (needed)", "DIR"),
     Flag(
         "--format",
         "form of the files (default: parquet)",
         choices=("parquet", "jsonl", "text"),
         default="parquet",
     ),
+    Flag("--pin", "the pinned question's lines, with certificate, segments and hashes", "PIN"),
 )
 
 SERVE = (

@@ -28,6 +28,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     """Print what matches."""
     zone = zone_of(arguments.tz)
     counting = bool(arguments.count or arguments.by or arguments.every)
+    if counting and arguments.pin:
+        raise BadInput("a count can't be pinned", hint="pin the lines: leave out --count")
     if counting and (arguments.fields or arguments.context or arguments.cursor or arguments.order):
         raise BadInput(
             "a count has no --fields, --context, --cursor or --order",
@@ -50,6 +52,7 @@ def _search(client: Client, arguments: argparse.Namespace, console: Console, zon
         explain=arguments.explain,
         full_scan=arguments.full_scan,
         timeout_s=arguments.timeout,
+        pin=arguments.pin or False,
     )
     if answer.explain is not None:
         _show_plan(console, answer)
@@ -63,17 +66,20 @@ def _search(client: Client, arguments: argparse.Namespace, console: Console, zon
         say_scope(console, answer.report, arguments, zone)
         _show_lines(console, answer, fields, zone)
         _say_cut(console, answer, arguments)
+        if arguments.pin is True and answer.pin is not None:
+            console.note(f"this answer again: ranklog search --pin {answer.pin['id']}")
         say_completeness(console, answer.completeness, zone)
     return exit_code(bool(answer.matches), answer.completeness)
 
 
 def _trailer(answer: Answer) -> dict[str, Any]:
-    return {
+    shown = {
         "report": report_json(answer.report),
         "completeness": completeness_json(answer.completeness),
         "next": answer.next,
         "truncated": answer.truncated,
     }
+    return shown if answer.pin is None else shown | {"pin": answer.pin}
 
 
 def _names(text: str | None) -> list[str]:
@@ -99,8 +105,10 @@ def _say_cut(console: Console, answer: Answer, arguments: argparse.Namespace) ->
         if answer.next:
             console.note(f"time was over; what was not read:\n  --cursor {answer.next}")
         return
-    end = "oldest" if arguments.order == "oldest" else "newest"
-    lines = f"{arguments.limit} {end} lines" if arguments.limit > 1 else f"{end} line"
+    pin = answer.pin or {}
+    order, limit = pin.get("order", arguments.order), pin.get("limit", arguments.limit)
+    end = "oldest" if order == "oldest" else "newest"
+    lines = f"{limit} {end} lines" if limit != 1 else f"{end} line"
     console.note(
         f"cut at the {lines}: --limit 0 shows all" + (", the next:" if answer.next else "")
     )

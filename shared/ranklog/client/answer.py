@@ -21,7 +21,7 @@ class Answer:
     """`lines` in order; those with `match` False stand beside a match (its group, its context).
 
     `next` resumes behind the last match; `truncated`: a limit cut the answer. `explain`: the plan,
-    where it was asked for instead of lines.
+    where it was asked for instead of lines. `pin`: {"id", "query", …} where it was pinned.
     """
 
     lines: list[Line] = field(default_factory=list)
@@ -31,6 +31,7 @@ class Answer:
     truncated: bool = False
     fields: tuple[str, ...] = ()
     explain: dict[str, Any] | None = None
+    pin: dict[str, Any] | None = None
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -53,6 +54,8 @@ class Answer:
             report=self.report,
             fields=self.fields,
         )
+        if self.pin is not None:
+            shown["pin"] = self.pin
         return shown if self.explain is None else shown | {"explain": self.explain}
 
     def to_arrow(self) -> Any:

@@ -41,6 +41,7 @@ class Backend(Protocol):
         explain: bool,
         full_scan: bool,
         timeout_s: float | None,
+        pin: bool | str,
     ) -> Answer: ...
 
     def count(
@@ -85,7 +86,9 @@ class Backend(Protocol):
         all_hunks: bool,
     ) -> Listing: ...
 
-    def export(self, query: str, given: Restrictions, out: Path, format: str) -> Listing: ...
+    def export(
+        self, query: str, given: Restrictions, out: Path, format: str, pin: str | None
+    ) -> Listing: ...
 
     def sql(self, statement: str, given: Restrictions) -> SqlAnswer: ...
 
@@ -164,10 +167,15 @@ class Client:
         explain: bool = False,
         full_scan: bool = False,
         timeout_s: float | None = None,
+        pin: bool | str = False,
         **given: Unpack[Restrictions],
     ) -> Answer:
         """One page of lines. `limit` None or 0: no limit; `groups`: a match shows its group. After
-        `timeout_s` the answer says what was not read, and its `next` page reads that, too."""
+        `timeout_s` the answer says what was not read, and its `next` page reads that, too. `pin`:
+        keep what it looked at (`answer.pin["id"]`), or the id of a pin: that answer again, without
+        what came later."""
+        if isinstance(pin, str) and limit == limits.QUERY_LIMIT_DEFAULT:
+            limit = None  # the pin has its own
         return self._backend.search(
             query,
             given,
@@ -180,6 +188,7 @@ class Client:
             explain=explain,
             full_scan=full_scan,
             timeout_s=timeout_s,
+            pin=pin,
         )
 
     def lines(
@@ -284,11 +293,13 @@ class Client:
         *,
         out: str | Path,
         format: str = "parquet",
+        pin: str | None = None,
         **given: Unpack[Restrictions],
     ) -> Listing:
         """Write all matching lines below the folder `out`: parquet, jsonl, or text (the original
-        bytes, a file per stream). One row per file that was written."""
-        return self._backend.export(query, given, Path(out), format)
+        bytes, a file per stream). One row per file that was written. `pin`: the lines of a pinned
+        question, with certificate, segments and hashes."""
+        return self._backend.export(query, given, Path(out), format, pin)
 
     def sql(self, statement: str, **given: Unpack[Restrictions]) -> SqlAnswer:
         """DuckDB SQL over the views `lines` and `points`, read-only; run and bounds as in search."""

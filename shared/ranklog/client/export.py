@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from ranklog.answer.render import line_json
 from ranklog.answer.runs import sum_streams
 from ranklog.client.answer import Listing
+from ranklog.client.pins import Pin
 from ranklog.client.reader import Reader
 from ranklog.client.relation import (
     lines_sql,
@@ -50,14 +51,17 @@ _STREAM_NAMES = ("run_id", "attempt", "own_rank", "channel")
 _TIME_ORDER = "ts_ns, stream, seq"
 
 
-def export_lines(reader: Reader, query: q.Query, out: Path, format: str) -> Listing:
-    """Write all matching lines below `out`, which must be new or empty. One row per file.
+def export_lines(
+    reader: Reader, query: q.Query, out: Path, format: str, *, pin: Pin | None = None
+) -> Listing:
+    """Write all matching lines below `out`, which must be new or empty. One row per file. `pin`: as
+    they were then.
 
     Where that fails nothing is left in `out`. Raises BadInput, StoreFull.
     """
     if format not in FORMATS:
         raise BadInput(f"no export format {format}", hint=", ".join(FORMATS))
-    run = begin(reader, query)
+    run = begin(reader, query, pin=pin)
     _claim(out)
     try:
         files = _export(run, out, format)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from ranklog.client.answer import Answer, CountAnswer, Listing
 from ranklog.client.comparison import compare_ranks
 from ranklog.client.listings import list_callsites, list_runs, list_streams
 from ranklog.client.patterns import list_patterns
+from ranklog.client.pins import load_pin, refuse_words
 from ranklog.client.reader import Reader, local_reader
 from ranklog.client.search import count, search
 from ranklog.client.tail import Tail
@@ -51,7 +52,11 @@ class Local:
         explain: bool,
         full_scan: bool,
         timeout_s: float | None,
+        pin: bool | str,
     ) -> Answer:
+        if isinstance(pin, str):
+            shape = {"limit": check_shape(limit, None), "cursor": cursor, "timeout_s": timeout_s}
+            return replace(self._pinned(pin, query, given, shape), fields=fields)
         asked = self._query(
             query,
             given,
@@ -63,7 +68,17 @@ class Local:
             full_scan=full_scan,
             timeout_s=check_timeout(timeout_s),
         )
-        return replace(search(self.reader, asked, groups=groups), fields=fields)
+        return replace(search(self.reader, asked, groups=groups, keep=pin), fields=fields)
+
+    def _pinned(
+        self, name: str, query: str, given: Restrictions, shape: Mapping[str, Any]
+    ) -> Answer:
+        """A pinned search again, or its next page; `limit` can only make a page shorter."""
+        refuse_words(query, given)
+        pin = load_pin(self.reader, name)
+        lengths = [most for most in (shape["limit"], pin.query.limit) if most is not None]
+        asked = replace(pin.query, **{**shape, "limit": min(lengths, default=None)})
+        return search(self.reader, asked, groups=pin.groups, pin=pin)
 
     def count(
         self,
@@ -131,11 +146,18 @@ class Local:
             self.reader, query, given, ranks=ranks, with_=with_, all_hunks=all_hunks
         )
 
-    def export(self, query: str, given: Restrictions, out: Path, format: str) -> Listing:
+    def export(
+        self, query: str, given: Restrictions, out: Path, format: str, pin: str | None
+    ) -> Listing:
         # Arrow, which functions that only search do not carry.
         from ranklog.client.export import export_lines
 
-        return export_lines(self.reader, self._query(query, given), out, format)
+        if pin is None:
+            return export_lines(self.reader, self._query(query, given), out, format)
+        from ranklog.client.evidence import export_pinned
+
+        refuse_words(query, given)
+        return export_pinned(self.reader, load_pin(self.reader, pin), out, format)
 
     def tail(self, query: str, given: Restrictions) -> Iterator[TailItem]:
         # what is committed after this call is shown, however late the first item is asked for

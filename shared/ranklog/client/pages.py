@@ -60,7 +60,7 @@ def _write_pages(
 
 def _page(remote: Remote, query: str, given: Restrictions, cursor: str | None) -> Answer:
     shape: dict[str, Any] = {"fields": (), "context": 0, "explain": False, "full_scan": False}
-    shape |= {"timeout_s": None}
+    shape |= {"timeout_s": None, "pin": False}
     return remote.search(
         query, given, limit=PAGE_LINES, order="oldest", cursor=cursor, groups=False, **shape
     )

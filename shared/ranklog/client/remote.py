@@ -88,20 +88,26 @@ class Remote:
         explain: bool,
         full_scan: bool,
         timeout_s: float | None,
+        pin: bool | str,
     ) -> Answer:
         wanted = check_shape(limit, order)
         words: dict[str, Any] = {
             **given,
             "query": query,
-            "limit": wanted or 0,
+            "limit": None if isinstance(pin, str) and wanted is None else wanted or 0,
             "order": order,
             "cursor": cursor,
             "context": context or None,
             "explain": explain or None,
             "full_scan": full_scan or None,
             "timeout": check_timeout(timeout_s),
+            "pin": pin or None,
         }
         answer = self._page(words, fields)
+        kept = answer.pin
+        if kept is not None:  # its pages are those of the pin
+            wanted, order = kept["limit"], kept["order"]
+            words = {"pin": kept["id"], "timeout": timeout_s}
         while _goes_on(answer) and (wanted is None or len(answer.matches) < wanted):
             # a page is cut at what fits into a response
             words |= {"cursor": answer.next}
@@ -111,6 +117,7 @@ class Remote:
             pages = [following, answer] if turned else [answer, following]
             following.lines = [line for page in pages for line in page.lines]
             answer = following
+        answer.pin = kept
         if not groups:
             answer.lines = answer.matches
         return answer
@@ -125,6 +132,7 @@ class Remote:
             found["truncated"],
             fields,
             found.get("explain"),
+            found.get("pin"),
         )
 
     def count(
@@ -210,7 +218,11 @@ class Remote:
         words = {**given, "query": query, "ranks": ranks, "with": with_, "all": all_hunks or None}
         return self._listing("POST", "/v1/compare", "hunks", words)
 
-    def export(self, query: str, given: Restrictions, out: Path, format: str) -> Listing:
+    def export(
+        self, query: str, given: Restrictions, out: Path, format: str, pin: str | None
+    ) -> Listing:
+        if pin is not None:
+            raise errors.BadInput("a pin is exported from a store", hint="give store=…")
         from ranklog.client.pages import export_pages
 
         return export_pages(self, query, given, out, format)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ranklog.answer.completeness import Window, judge_streams, with_skipped
@@ -13,7 +13,7 @@ from ranklog.layout.index import SegmentIndex
 from ranklog.model import query as q
 from ranklog.model.answer import Completeness, Report
 from ranklog.model.index import StreamEntry
-from ranklog.plan.overlap import skipped_ranges
+from ranklog.plan.overlap import difference, skipped_ranges
 
 
 @dataclass(slots=True)
@@ -88,8 +88,8 @@ def open_scope(reader: Reader, query: q.Query, cursor: Cursor | None, report: Re
         listing = reader.catalog.list_time(from_ns, to_ns)
     if cursor is not None:
         listing = replace(listing, defaulted=cursor.defaulted)
-    scope = _load(reader, launches, listing)
-    _fill_report(scope, report)
+    scope = load_scope(reader, launches, listing)
+    fill_report(scope, report)
     return scope
 
 
@@ -113,7 +113,8 @@ def _newest(reader: Reader, launches: list[Launch] | None) -> int:
     return newest
 
 
-def _load(reader: Reader, launches: list[Launch] | None, listing: Listing) -> Scope:
+def load_scope(reader: Reader, launches: list[Launch] | None, listing: Listing) -> Scope:
+    """Load what was listed; say which rows another index answers, and how complete it is."""
     loaded = reader.indexes.load(listing.keys)
     scope = Scope(launches, listing, failed=loaded.failed, index_bytes=loaded.bytes_read)
     scope.indexes = dict(enumerate(loaded.indexes))
@@ -137,6 +138,19 @@ def _skips(scope: Scope) -> dict[int, list[tuple[int, int, int]]]:
     return skipped_ranges(tables)
 
 
+def skips_of(
+    scope: Scope, kept: Mapping[str, Sequence[tuple[int, int]]]
+) -> dict[int, list[tuple[int, int, int]]]:
+    """Rows to skip so that of each stream only the lines in `kept` are left, each once."""
+    skips = {number: list(skipped) for number, skipped in scope.skips.items()}
+    for number, index in scope.indexes.items():
+        for position, entry in enumerate(index.head.streams):
+            others = difference(entry.ranges, kept.get(entry.stream_id, ()))
+            if others:
+                skips.setdefault(number, []).extend((position, a, b) for a, b in others)
+    return skips
+
+
 def _span(scope: Scope) -> tuple[int | None, int | None]:
     """Times of the streams in scope, half-open."""
     times = [
@@ -148,7 +162,8 @@ def _span(scope: Scope) -> tuple[int | None, int | None]:
     return low, max((high + 1 for _, high in times), default=None)
 
 
-def _fill_report(scope: Scope, report: Report) -> None:
+def fill_report(scope: Scope, report: Report) -> None:
+    """Bounds and launches, as they were chosen."""
     listing = scope.listing
     report.from_ns, report.to_ns, report.defaulted = (
         listing.from_ns,

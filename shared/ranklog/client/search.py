@@ -23,10 +23,11 @@ from ranklog.client.answer import Answer, CountAnswer
 from ranklog.client.cursor import Cursor, parse_cursor, query_hash
 from ranklog.client.joins import resolve_joins
 from ranklog.client.neighbours import with_neighbours
+from ranklog.client.pins import Pin, open_pinned, save_pin
 from ranklog.client.reader import Reader
 from ranklog.client.results import place_of
 from ranklog.client.resume import Progress, cut_safely, is_too_many, next_progress, segment_name
-from ranklog.client.scope import Scope, open_scope
+from ranklog.client.scope import Scope, fill_report, open_scope
 from ranklog.client.warn import check_patterns, warn_unknown_keys
 from ranklog.errors import BadQuery
 from ranklog.merge.groups import GroupMerge, fill_buckets, sort_key
@@ -156,7 +157,9 @@ def timed(report: Report, name: str) -> Iterator[None]:
         report.ms[name] = report.ms.get(name, 0.0) + spent
 
 
-def begin(reader: Reader, query: q.Query, cursor: Cursor | None = None) -> Search:
+def begin(
+    reader: Reader, query: q.Query, cursor: Cursor | None = None, pin: Pin | None = None
+) -> Search:
     """Check the patterns, open the scope, warn of keys that nothing has."""
     if query.kind != "line":
         raise BadQuery("this store holds lines, not points", hint="leave out kind:point")
@@ -164,17 +167,31 @@ def begin(reader: Reader, query: q.Query, cursor: Cursor | None = None) -> Searc
     check_patterns(query.expr, reader.regexes)
     report = Report()
     with timed(report, "list"):
-        scope = open_scope(reader, query, cursor, report)
+        if pin is None:
+            scope = open_scope(reader, query, cursor, report)
+        else:
+            scope = open_pinned(reader, pin)
+            fill_report(scope, report)
     warn_unknown_keys(query.expr, scope.indexes.values(), report)
     return Search(reader, query, scope, report, ends_s=ends_s)
 
 
-def search(reader: Reader, query: q.Query, *, groups: bool = True) -> Answer:
-    """One page of lines. `groups`: a match shows the rest of its group."""
+def search(
+    reader: Reader,
+    query: q.Query,
+    *,
+    groups: bool = True,
+    pin: Pin | None = None,
+    keep: bool = False,
+) -> Answer:
+    """One page of lines. `groups`: a match shows the rest of its group. `pin`: as it was then;
+    `keep`: pin it."""
     newest = query.order != "oldest"
     cursor = parse_cursor(query.cursor, query.expr, newest=newest) if query.cursor else None
-    run = begin(reader, query, cursor)
-    place = place_of(query, run.scope, ("lines", groups))
+    run = begin(reader, query, cursor, pin)
+    if keep:
+        pin = save_pin(reader, query, run.scope, run.completeness(), groups=groups)
+    place = place_of(query, run.scope, ("lines", groups, None if pin is None else pin.id))
     known = run.known(place)
     if isinstance(known, Answer):
         return known
@@ -187,7 +204,10 @@ def search(reader: Reader, query: q.Query, *, groups: bool = True) -> Answer:
         plan.scans = progress.scans_left(plan.scans, run.scope.indexes, newest=newest)
     if query.explain:
         return Answer(
-            report=run.report, explain=_explain(query, plan), completeness=run.completeness()
+            report=run.report,
+            explain=_explain(query, plan),
+            completeness=run.completeness(),
+            pin=None if pin is None else pin.to_json(),
         )
     lines, late = _first_lines(run, plan, limit, newest)
     with timed(run.report, "merge"):
@@ -196,6 +216,7 @@ def search(reader: Reader, query: q.Query, *, groups: bool = True) -> Answer:
         lines, following = _next_page(run, lines, late, progress, cut=truncated)
     shown = with_neighbours(run, lines, groups=groups, newest=query.order == "newest")
     answer = Answer(shown, run.completeness(), run.report, following, truncated)
+    answer.pin = None if pin is None else pin.to_json()
     run.keep(place, answer)
     return answer
 

@@ -10,6 +10,7 @@
     <tenant>/runs/<run>/<launch>/hours/late-<arrival day>   zero bytes
     <tenant>/runs/<run>/<launch>/imports/…
     <tenant>/config/rules/<name>.json
+    <tenant>/pins/<pin>.json
     <tenant>/quarantine/<arrival day>/<source>.<sequence>   tenant `_unknown` where it can't be known
     <tenant>/tmp/<id>
 
@@ -259,6 +260,11 @@ def rule_key(tenant: str, name: str) -> str:
 def tmp_key(tenant: str, name: str) -> str:
     """Results too large for an answer; a lifecycle rule deletes them."""
     return f"{tenant_prefix(tenant)}tmp/{encode_name(name)}"
+
+
+def pin_key(tenant: str, name: str) -> str:
+    """What a pinned question looked at."""
+    return f"{tenant_prefix(tenant)}pins/{encode_name(name)}.json"
 
 
 def quarantine_prefix(tenant: str | None) -> str:
