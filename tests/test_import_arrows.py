@@ -68,6 +68,7 @@ OWNERS = {
     "pydantic": {"api"},
     "aws_lambda_powertools": {"api"},
     "fsspec": {"scan"},
+    "s3fs": {"client"},
 }
 
 

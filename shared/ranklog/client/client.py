@@ -296,10 +296,12 @@ class Client:
         pin: str | None = None,
         **given: Unpack[Restrictions],
     ) -> Listing:
-        """Write all matching lines below the folder `out`: parquet, jsonl, or text (the original
-        bytes, a file per stream). One row per file that was written. `pin`: the lines of a pinned
-        question, with certificate, segments and hashes."""
-        return self._backend.export(query, given, Path(out), format, pin)
+        """Write all matching lines below the folder `out`, or to an empty `s3://bucket/prefix`:
+        parquet, jsonl, or text (the original bytes, a file per stream). One row per file that was
+        written. `pin`: the lines of a pinned question, with certificate, segments and hashes."""
+        from ranklog.client.destination import deliver
+
+        return deliver(out, lambda into: self._backend.export(query, given, into, format, pin))
 
     def sql(self, statement: str, **given: Unpack[Restrictions]) -> SqlAnswer:
         """DuckDB SQL over the views `lines` and `points`, read-only; run and bounds as in search."""

@@ -24,10 +24,15 @@ def open_store(url: str, *, create: bool = False) -> Store:
         bucket, _, prefix = rest.partition("/")
         return S3Store(bucket, prefix)
     if scheme == "file":
-        host, slash, path = rest.partition("/")
-        if host not in ("", "localhost") or not slash:
-            raise BadInput(f"{url} names no folder of this machine", hint="write file:///path")
-        return DiskStore("/" + unquote(path), create=create)
+        return DiskStore(local_folder(url), create=create)
     raise BadInput(
         f"no store is kept at {scheme}://", hint="a folder, file:///path or s3://bucket/prefix"
     )
+
+
+def local_folder(url: str) -> str:
+    """The path of a `file://` URL. Raises BadInput."""
+    host, slash, path = url.removeprefix("file://").partition("/")
+    if host not in ("", "localhost") or not slash:
+        raise BadInput(f"{url} names no folder of this machine", hint="write file:///path")
+    return "/" + unquote(path)
