@@ -202,6 +202,33 @@ except KeyboardInterrupt:
     assert done.stdout == "interrupted\n"
 
 
+def test_a_ctrl_c_while_threads_work_ends_the_process_cleanly() -> None:
+    code = """
+import os, signal, sys, threading
+from ranklog.scan.engine import Engine
+from ranklog.scan.stop import Stop
+from ranklog.scan.workers import Workers
+from ranklog.plan.tasks import Outcome
+engine = Engine(threads=1)
+def send(task):
+    try:
+        with engine.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM range(100_000_000_000) t(x) WHERE x % 7 = 3")
+    except Exception:
+        return Outcome()
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    list(Workers([None] * 6, send, 3, Stop()).outcomes())
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "shared")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment
+    )
+    assert (done.returncode, done.stderr) == (130, "")
+
+
 def test_lateness_travels() -> None:
     outcome = Outcome(FAILED, "x", failed=[SegmentFailure(1, "k", "x", False, late=True)])
     assert decode_outcome(encode_outcome(outcome)) == outcome

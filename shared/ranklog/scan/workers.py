@@ -23,6 +23,8 @@ Send = Callable[[Task], Outcome]
 # What is interrupted at the end of its time still answers with what it has read, within this.
 _GRACE_S = 1.0
 _LOOK_S = 0.25
+# DuckDB notices an interrupt within milliseconds; one that reads from S3, when the read ends.
+_JOIN_S = 10.0
 
 
 def skipped(task: Task, why: str) -> Outcome:
@@ -68,9 +70,10 @@ class Workers:
         for number in range(len(self.tasks)):
             self._todo.put(number)
         self.stop.tell(lambda: self._done.put(None))
-        for at in range(self.width):
-            name = f"ranklog-scatter-{at}"
-            threading.Thread(target=self._work, name=name, daemon=True).start()
+        names = (f"ranklog-scatter-{at}" for at in range(self.width))
+        threads = [threading.Thread(target=self._work, name=n, daemon=True) for n in names]
+        for thread in threads:
+            thread.start()
         try:
             for sent in self._sent:
                 while sent.outcome is None:
@@ -80,7 +83,17 @@ class Workers:
             for _ in range(self.width):
                 self._todo.put(None)
             if any(sent.waiting for sent in self._sent):
-                self.stop.set()  # an interrupt, or nobody waits for the rest
+                self._end(threads)  # an interrupt, or nobody waits for the rest
+
+    def _end(self, threads: Sequence[threading.Thread]) -> None:
+        """Stop what runs. In this process, wait until it has: Python can't end while DuckDB works in
+        a thread of it. What runs elsewhere is left alone."""
+        ends_s = time.monotonic() + (0.0 if self.hedge else _JOIN_S)
+        self.stop.set()
+        for thread in threads:
+            while thread.is_alive() and time.monotonic() < ends_s:
+                thread.join(0.05)
+                self.stop.set()  # a statement that had not begun was not interrupted
 
     # --- in a worker's thread -------------------------------------------------------------------
     def _work(self) -> None:
