@@ -141,6 +141,8 @@ TASK_SEGMENTS_MAX = 64
 # A gap between two byte ranges that is read through: a GET costs more (design, Scanning).
 RANGE_GAP_BYTES_MAX = 256 * KIB
 RANGE_GETS_IN_FLIGHT_MAX = 16
+# Byte ranges of local files that a process remembers as undamaged: a tenth of a KiB each.
+CHECKED_RANGES_MAX = 200_000
 # One task's time; a slower one is interrupted and reported.
 TASK_SECONDS_MAX = 120.0
 # On Lambda: less than the scan function's 60 s, and what a root keeps of its own time to merge and

@@ -1,7 +1,8 @@
 """Bytes that were written once: every later version reads them as they were meant.
 
 The files were made by versions 1 and 2 of the formats from `test_index.HEAD`, `SEGMENT_ROWS` and
-`SEGMENT_ROWS_2`. A change of the format adds files; it never rewrites these.
+`SEGMENT_ROWS_2`; `line-v2-sums.idx` has the section that version 2 got later. A change of the format
+adds files; it never rewrites these.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import zstandard
 from ranklog.layout.index import SegmentIndex
 from ranklog.layout.schema import STREAMS_METADATA, VERSION_METADATA
 from tests.ingest.frames import T0, Row, stream
-from tests.layout.test_index import HEAD, ROWS, SITES, TEMPLATES
+from tests.layout.test_index import HEAD, ROWS, SITES, SUMS, TEMPLATES
 
 GOLDEN = Path(__file__).parent / "golden"
 SEGMENT_ROWS = [
@@ -43,6 +44,16 @@ def test_an_index_reads_as_it_did(version: int) -> None:
     assert (index.templates, index.template_rows, index.sites) == (TEMPLATES, ROWS, SITES)
     assert (index.longest_mixed, index.footer_bytes) == (b"\x00\x05\x00", 10)
     assert index.blooms == b"\xff" * 32
+    assert index.sums == ()
+
+
+def test_an_index_with_sums_reads_as_it_did() -> None:
+    data = (GOLDEN / "line-v2-sums.idx").read_bytes()
+    index = SegmentIndex.open(data, "k")
+    assert (index.head, index.sums) == (HEAD, SUMS)
+    tag, at, length, crc = struct.unpack_from("<4sIII", data, 12 + 16 * 7)
+    assert (tag, crc) == (b"sums", zlib.crc32(data[at : at + length]))
+    assert struct.unpack("<5I", data[at : at + length]) == SUMS
 
 
 @pytest.mark.parametrize("version", [1, 2])

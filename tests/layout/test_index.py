@@ -75,6 +75,7 @@ SITES = (
     SiteCount("a.py:3", "f", None, 20, 1, 2, 70, 5, 9, ((0, 1), (3, 1))),
     SiteCount(None, None, None, None, 2, 1, 7, 5, 5, ((0, 1), (3, 1))),
 )
+SUMS = (1, 2**32 - 1, 0, 5, 6)  # of the footer, then of two chunks in two row groups
 
 
 def encoded() -> bytes:
@@ -86,6 +87,7 @@ def encoded() -> bytes:
         sites=SITES,
         footer_bytes=10,
         blooms=b"\xff" * 32,
+        sums=SUMS,
     )
 
 
@@ -97,6 +99,7 @@ def test_an_index_reads_back_whole() -> None:
     assert index.longest_mixed == b"\x00\x05\x00"
     assert index.sites == SITES
     assert index.footer_bytes == 10
+    assert index.sums == SUMS
     assert index.bloom_may_contain(0, "a1")
     assert not index.bloom_may_contain(1, "a1")
     assert index.bloom_may_contain_value(0, "dataset", "c4")
@@ -106,6 +109,12 @@ def test_an_index_of_fences_has_no_segment() -> None:
     head = IndexHead(INDEX_VERSION, "line", None, 0, 0, 0, 0, (), (), ())
     index = SegmentIndex.open(encode_index(head), "k")
     assert (index.head, index.templates, index.template_rows, index.sites) == (head, ("",), (), ())
+
+
+def test_sums_of_other_chunks_are_corrupt() -> None:
+    index = SegmentIndex.open(encode_index(HEAD, sums=SUMS[1:]), "k")
+    with pytest.raises(Corrupt, match="does not fit"):
+        _ = index.sums
 
 
 def test_a_newer_index_is_told_as_such() -> None:
@@ -124,6 +133,7 @@ def read_all(data: bytes) -> None:
         index.longest_mixed,
         index.sites,
         index.footer_bytes,
+        index.sums,
     )
     for i in range(len(index.head.row_groups)):
         index.bloom_may_contain(i, "a1")

@@ -61,6 +61,8 @@ SCAN = SegmentScan(
     after=(5, 1, True, 9),
     small=((0, 4),),
     text=((4, 8),),
+    late=((8, 9),),
+    sums="AAAA",
 )
 NEAR = NearRows("time", False, (0,), (0,), (1,), (2,))
 

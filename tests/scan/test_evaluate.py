@@ -106,7 +106,7 @@ def test_time_that_is_up_is_reported_per_segment(store: MemoryStore) -> None:
 
 def test_ranges_outside_the_plan_are_fetched_when_they_are_read(store: MemoryStore) -> None:
     task = planned(store, Lines())
-    poor = tuple(replace(s, small=((0, 4),), text=()) for s in task.segments)
+    poor = tuple(replace(s, small=((0, 4),), text=(), sums="") for s in task.segments)
     outcome = evaluate_task(replace(task, segments=poor), store, shared_engine())
     assert outcome.columns == evaluate_task(task, store, shared_engine()).columns
 

@@ -35,6 +35,7 @@ from ranklog.plan.segments import Kept, plan_scan
 from ranklog.plan.tasks import Lines
 from ranklog.scan.engine import reason
 from ranklog.scan.files import RangedFiles, RangedObject
+from ranklog.scan.verify import check_file
 from ranklog.store.protocol import Store
 
 _EMPTY_LINES = """
@@ -101,11 +102,14 @@ def run_sql(reader: Reader, statement: str, query: q.Query) -> SqlAnswer:
         _lock(connection, list(paths.values()))
         with timed(report, "scan"), _deadline(connection, reader.deadline_s):
             table = connection.sql(statement).to_arrow_table()
+        _refuse_damage(files)
     except duckdb.InterruptException as error:
         raise Unavailable(f"the statement took over {reader.deadline_s:g} s") from error
     except (duckdb.InvalidInputException, duckdb.IOException, duckdb.InternalException) as error:
+        _refuse_damage(files)
         raise Corrupt(f"a segment can't be read: {reason(error)}") from error
     except duckdb.Error as error:
+        _refuse_damage(files)
         raise BadQuery(
             reason(error), hint="DuckDB's SQL over the views lines and points"
         ) from error
@@ -125,7 +129,7 @@ def _check_statement(connection: duckdb.DuckDBPyConnection, statement: str) -> N
 
 
 def _segment_paths(store: Store, scope: Scope, files: RangedFiles) -> dict[int, str]:
-    """Where DuckDB finds each segment. Raises Corrupt for one that is missing."""
+    """Where DuckDB finds each segment. Raises Corrupt for one that is missing or damaged."""
     paths: dict[int, str] = {}
     for number, index in scope.indexes.items():
         segment = index.head.segment
@@ -135,10 +139,30 @@ def _segment_paths(store: Store, scope: Scope, files: RangedFiles) -> dict[int, 
         if local is None:
             paths[number] = files.add(RangedObject(store, _whole(number, index), files.pool))
         elif local.exists():
+            # all of it: what a statement reads is DuckDB's to know
+            with _naming(segment.key):
+                check_file(local, local.stat(), _whole(number, index))
             paths[number] = str(local)
         else:
             raise Corrupt(f"segment {segment.key} is missing")
     return paths
+
+
+@contextlib.contextmanager
+def _naming(key: str) -> Iterator[None]:
+    try:
+        yield
+    except Corrupt as error:
+        raise Corrupt(f"segment {key} can't be read: {error.message}") from error
+    except OSError as error:
+        raise Unavailable(f"segment {key} can't be read: {error}") from error
+
+
+def _refuse_damage(files: RangedFiles) -> None:
+    """Raises Corrupt where a part that was fetched has another checksum, whatever came of it."""
+    for key, damage in files.damage():
+        with _naming(key):
+            raise damage
 
 
 def _whole(number: int, index: SegmentIndex) -> Any:

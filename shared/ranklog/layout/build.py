@@ -121,6 +121,7 @@ def build_segment(
             sites=site_counts(rows, order, tids),
             footer_bytes=segment.footer_bytes,
             blooms=grouped.blooms,
+            sums=segment.sums,
         )
 
     return BuiltSegment(segment, head.min_ts, head.max_ts, index)

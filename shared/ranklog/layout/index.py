@@ -8,8 +8,9 @@
     …      sections, one after the other
 
 Numbers are little-endian and unsigned. Sections are zstd frames of msgpack, except `blom` (bare
-filters) and `foot` (zstd of the length of the Parquet footer). A reader skips tags it does not know; a change that
-it must know raises the version. Pure: msgpack and zstandard only.
+filters), `foot` (zstd of the length of the Parquet footer) and `sums` (bare CRC-32s of the segment's
+parts; not in every index). A reader skips tags it does not know; a change that it must know raises
+the version. Pure: msgpack and zstandard only.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ _PREFIX = struct.Struct("<4sHHI")
 _SECTION = struct.Struct("<4sIII")
 _FOOTER = struct.Struct("<Q")
 _TAGS = (b"head", b"tmpl", b"rows", b"long", b"site", b"foot", b"blom")
+_SUMS = b"sums"  # indexes from before it have none
 _SITE_FIELDS = tuple(name for name in SiteCount.__slots__ if name != "ranks")
 # What a damaged section's msgpack may raise on its way into our values.
 _DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, struct.error)
@@ -59,6 +61,7 @@ def encode_index(
     sites: Sequence[SiteCount] = (),
     footer_bytes: int = 0,
     blooms: bytes = b"",
+    sums: Sequence[int] = (),
     level: int = 13,
 ) -> bytes:
     """Bytes of an index. `templates[tid]`; `head.version` is not read."""
@@ -78,6 +81,8 @@ def encode_index(
         b"foot": compress(_FOOTER.pack(footer_bytes)),
         b"blom": blooms,
     }
+    if sums:
+        sections[_SUMS] = struct.pack(f"<{len(sums)}I", *sums)
     offset = _PREFIX.size + _SECTION.size * len(sections)
     table = b""
     for tag, data in sections.items():
@@ -124,7 +129,7 @@ class SegmentIndex:
 
     def check(self) -> None:
         """Whether every section is there and undamaged, without unpacking any. Raises Corrupt."""
-        for tag in _TAGS:
+        for tag in (*_TAGS, *({_SUMS} & self._sections.keys())):
             self._stored(tag)
 
     def __repr__(self) -> str:
@@ -164,6 +169,19 @@ class SegmentIndex:
     def blooms(self) -> bytes:
         """The filters, one after the other."""
         return self._stored(b"blom")
+
+    @cached_property
+    def sums(self) -> tuple[int, ...]:
+        """CRC-32 of the Parquet footer, then of every chunk in order of row groups and their columns.
+
+        Empty in an index from before there were sums.
+        """
+        if _SUMS not in self._sections:
+            return ()
+        data = self._stored(_SUMS)
+        if len(data) != 4 + 4 * sum(len(group.chunks) for group in self.head.row_groups):
+            raise Corrupt(f"section sums does not fit the row groups: {self.key}")
+        return struct.unpack(f"<{len(data) // 4}I", data)
 
     def bloom_may_contain(self, row_group: int, token: str | bytes) -> bool:
         """Whether rows of the group may hold an indexed token (`tokens_pure.is_indexed_token`)."""

@@ -6,7 +6,8 @@ Shapes: n rows of the segment. Encodings and levels are measured (docs/storage-f
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,12 +38,14 @@ _REQUIRED = (
 
 @dataclass(frozen=True, slots=True)
 class SegmentBytes:
-    """A Parquet file. `chunks`: per row group, column -> (offset, length)."""
+    """A Parquet file. `chunks`: per row group, column -> (offset, length). `sums`: CRC-32 of the
+    footer, then of every chunk, group by group."""
 
     data: bytes
     hash: str
     footer_bytes: int
     chunks: tuple[dict[str, tuple[int, int]], ...]
+    sums: tuple[int, ...]
 
 
 def order_rows(rows: Rows, chosen: I64, tids: I32) -> I64:
@@ -149,7 +152,17 @@ def _write(columns: dict[str, Any], text_bytes: int, streams: Sequence[Stream]) 
     buffer = sink.getvalue()
     data = buffer.to_pybytes()
     size = int.from_bytes(data[-8:-4], "little") + 8
-    return SegmentBytes(data, hash_segment(data), size, _chunks(buffer, names))
+    chunks = _chunks(buffer, names)
+    return SegmentBytes(data, hash_segment(data), size, chunks, _sums(data, size, chunks))
+
+
+def _sums(
+    data: bytes, footer: int, chunks: Iterable[dict[str, tuple[int, int]]]
+) -> tuple[int, ...]:
+    view = memoryview(data)
+    places = [place for group in chunks for place in group.values()]
+    parts = (view[offset : offset + length] for offset, length in places)
+    return (zlib.crc32(view[-footer:]), *map(zlib.crc32, parts))
 
 
 def _with_own_names(group: Any) -> Any:

@@ -49,7 +49,7 @@ def _fill(scans: Sequence[SegmentScan], target: int) -> Iterator[tuple[SegmentSc
 def json_bytes(scan: SegmentScan) -> int:
     """About what the scan takes in a task, on the safe side."""
     numbers = (
-        2 * sum(map(len, (scan.rows or (), scan.small, scan.text, *scan.slots)))
+        2 * sum(map(len, (scan.rows or (), scan.small, scan.text, scan.late, *scan.slots)))
         + 3 * len(scan.skip)
         + 4 * len(scan.wanted or ())
         + len(scan.tids or ())
@@ -59,4 +59,4 @@ def json_bytes(scan: SegmentScan) -> int:
         + sum(map(len, scan.keys))
     )
     names = sum(len(name) + 4 for name in (*scan.columns, *scan.overflow))
-    return 600 + len(scan.key) + names + 14 * numbers
+    return 600 + len(scan.key) + len(scan.sums) + names + 14 * numbers

@@ -9,6 +9,7 @@ from ranklog.layout import schema
 from ranklog.layout.index import SegmentIndex
 from ranklog.model import query as q
 from ranklog.model.index import RowGroup
+from ranklog.plan.sums import Part, pack_sums
 from ranklog.plan.tables import tables_of
 from ranklog.plan.tasks import (
     Groups,
@@ -57,7 +58,8 @@ def plan_scan(
     exact = kept.rows is not None and len(kept.rows) <= _ROW_RANGES_MAX
     certain = kept.certain and (exact or kept.tids is None)
     needed = needed_columns(q.Everything() if certain else expr, shape, index)
-    small, text = _byte_ranges(groups, needed, eager=_text_early(expr, shape))
+    small, text = _parts(index, kept.row_groups, needed)
+    eager = _text_early(expr, shape)
     return SegmentScan(
         number=number,
         key=segment.key,
@@ -75,8 +77,10 @@ def plan_scan(
         slots=kept.slots,
         skip=tuple(kept.skip),
         order=tables.order,
-        small=small,
-        text=text,
+        small=_joined(small),
+        text=_joined(text) if eager else (),
+        late=() if eager else _joined(text),
+        sums=pack_sums(index.sums[0], (*small, *text)) if index.sums else "",
     )
 
 
@@ -151,23 +155,27 @@ def _text_early(expr: LeafExpr, shape: Lines | Groups) -> bool:
     return isinstance(shape, Groups) or shape.limit is None
 
 
-def _byte_ranges(
-    groups: Sequence[RowGroup], needed: frozenset[str], *, eager: bool
-) -> tuple[Pairs, Pairs]:
-    """Half-open byte ranges of the needed columns, and of text where it is fetched early."""
-    small: list[tuple[int, int]] = []
-    text: list[tuple[int, int]] = []
-    for group in groups:
-        for name, (offset, length) in group.chunks.items():
-            if name in needed and (name != schema.TEXT or eager):
-                (text if name == schema.TEXT else small).append((offset, offset + length))
-    return _joined(small), _joined(text)
+def _parts(
+    index: SegmentIndex, row_groups: Sequence[int], needed: frozenset[str]
+) -> tuple[list[Part], list[Part]]:
+    """Chunks of the needed columns but text, and those of text, with their checksums; ascending."""
+    small: list[Part] = []
+    text: list[Part] = []
+    for i in row_groups:
+        chunks = index.head.row_groups[i].chunks
+        at = 1 + i * len(chunks)
+        sums = index.sums[at : at + len(chunks)] or (0,) * len(chunks)
+        for (name, (offset, length)), crc in zip(chunks.items(), sums, strict=True):
+            if name in needed:
+                part = (offset, offset + length, crc)
+                (text if name == schema.TEXT else small).append(part)
+    return sorted(small), sorted(text)
 
 
-def _joined(ranges: list[tuple[int, int]]) -> Pairs:
-    """Ranges that touch become one: they travel in the task."""
+def _joined(parts: Iterable[Part]) -> Pairs:
+    """Byte ranges of ascending parts; those that touch become one: they travel in the task."""
     joined: list[tuple[int, int]] = []
-    for start, end in sorted(ranges):
+    for start, end, _ in parts:
         if joined and start <= joined[-1][1]:
             joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
         else:

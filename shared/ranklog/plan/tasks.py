@@ -90,7 +90,8 @@ class SegmentScan:
     `ranks`: each stream's own rank, `keys`: each stream's key in every near set; both only where a
     near set needs them; `hosts`: its host's, for lines without a rank. `after`: (ts, place, whether
     the stream at this place is the one, seq): only rows behind it in the task's order. `small` and
-    `text`: byte ranges to fetch where the store has no local file.
+    `text`: byte ranges to fetch where the store has no local file; `late`: those of text that is
+    read where it must be. `sums`: checksums of all of these (plan/sums), "": there are none.
     """
 
     number: int
@@ -116,6 +117,8 @@ class SegmentScan:
     after: tuple[int, int, bool, int] | None = None
     small: Pairs = ()
     text: Pairs = ()
+    late: Pairs = ()
+    sums: str = ""
 
 
 @dataclass(frozen=True, slots=True)

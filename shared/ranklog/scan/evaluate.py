@@ -33,6 +33,7 @@ from ranklog.plan.tasks import (
 from ranklog.scan.engine import Engine, reason, shared_engine
 from ranklog.scan.files import RangedObject, planned_ranges
 from ranklog.scan.statement import Statement, build_statement
+from ranklog.scan.verify import check_file
 from ranklog.store.protocol import Store
 
 _FETCH_ROWS = 16_384
@@ -205,10 +206,11 @@ def opened(segment: SegmentScan, store: Store, engine: Engine, outcome: Outcome)
     """A path at which DuckDB reads the segment; what is read counts in the outcome."""
     local = store.local_path(segment.key)
     if local is not None:
-        length = local.stat().st_size if local.exists() else None
-        if length != segment.length:
-            shown = "missing" if length is None else f"{length} bytes"
+        found = local.stat() if local.exists() else None
+        if found is None or found.st_size != segment.length:
+            shown = "missing" if found is None else f"{found.st_size} bytes"
             raise Corrupt(f"segment is {shown}, its index says {segment.length} bytes")
+        check_file(local, found, segment)
         outcome.bytes_read += sum(end - start for start, end in planned_ranges(segment))
         yield str(local)
         return
@@ -217,9 +219,15 @@ def opened(segment: SegmentScan, store: Store, engine: Engine, outcome: Outcome)
     try:
         item.fetch(planned_ranges(segment))
         yield path
+    except duckdb.Error as error:
+        if item.damage is None:
+            raise
+        raise item.damage from error
     finally:
         engine.files.remove(path)
         outcome.bytes_read += item.bytes_read
+    if item.damage is not None:
+        raise item.damage
 
 
 def _fetch(cursor: duckdb.DuckDBPyConnection, statement: Statement) -> dict[str, list[Any]]:

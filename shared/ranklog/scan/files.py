@@ -13,6 +13,7 @@ import bisect
 import io
 import itertools
 import threading
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
@@ -20,9 +21,10 @@ from typing import Any
 
 import fsspec
 
-from ranklog.errors import PreconditionFailed
+from ranklog.errors import Corrupt, PreconditionFailed
 from ranklog.layout.keys import segment_is_named
 from ranklog.limits import RANGE_GAP_BYTES_MAX, RANGE_GETS_IN_FLIGHT_MAX
+from ranklog.plan.sums import Part, unpack_sums
 from ranklog.plan.tasks import SegmentScan
 from ranklog.store.protocol import Store
 
@@ -43,8 +45,17 @@ def coalesce_ranges(
     return joined
 
 
+def damaged(start: int, end: int) -> Corrupt:
+    """What is said of bytes that have another checksum than their index says."""
+    return Corrupt(f"damaged: bytes {start} to {end} are not those that were written")
+
+
 class RangedObject:
-    """An object of which some ranges are in memory. `bytes_read` counts what was fetched."""
+    """An object of which some ranges are in memory. `bytes_read` counts what was fetched.
+
+    Column chunks are read whole, so that each can be compared with its checksum. `damage`: the first
+    that differed; DuckDB may have made another error of it.
+    """
 
     def __init__(self, store: Store, segment: SegmentScan, pool: ThreadPoolExecutor) -> None:
         self._store = store
@@ -53,7 +64,13 @@ class RangedObject:
         self._starts: list[int] = []
         self._parts: list[bytes] = []
         self._lock = threading.Lock()
+        self._sums: list[Part] = sorted(unpack_sums(segment))
         self.bytes_read = 0
+        self.damage: Corrupt | None = None
+
+    @property
+    def key(self) -> str:
+        return self._segment.key
 
     @property
     def length(self) -> int:
@@ -70,14 +87,30 @@ class RangedObject:
         end = min(end, self.length)
         if start >= end:
             return b""
+        first, last = self._whole_parts(start, end)
         with self._lock:
-            at = bisect.bisect_right(self._starts, start) - 1
-            if at >= 0 and end <= self._starts[at] + len(self._parts[at]):
+            at = bisect.bisect_right(self._starts, first) - 1
+            if at >= 0 and last <= self._starts[at] + len(self._parts[at]):
                 offset = start - self._starts[at]
                 return self._parts[at][offset : offset + end - start]
-        data = self._get((start, end))
-        self._keep(start, data)
-        return data
+        data = self._get((first, last))
+        self._keep(first, data)
+        return data[start - first : end - first]
+
+    def _whole_parts(self, start: int, end: int) -> tuple[int, int]:
+        """The range, wide enough to hold every part whole that it touches."""
+        touched = self._sums[self._behind(start) : self._at(end)]
+        if not touched:
+            return start, end
+        return min(start, touched[0][0]), max(end, touched[-1][1])
+
+    def _behind(self, start: int) -> int:
+        """Position of the first part that ends behind `start`."""
+        return bisect.bisect_right(self._sums, start, key=lambda part: part[1])
+
+    def _at(self, start: int) -> int:
+        """Position of the first part that starts at or behind `start`."""
+        return bisect.bisect_left(self._sums, start, key=lambda part: part[0])
 
     def _get(self, span: tuple[int, int]) -> bytes:
         start, end = span
@@ -91,11 +124,20 @@ class RangedObject:
             return data[start:end]
 
     def _keep(self, start: int, data: bytes) -> None:
+        self._check(start, data)
         with self._lock:
             at = bisect.bisect_left(self._starts, start)
             self._starts.insert(at, start)
             self._parts.insert(at, data)
             self.bytes_read += len(data)
+
+    def _check(self, start: int, data: bytes) -> None:
+        """Compare the parts that lie in `data` whole. Raises Corrupt."""
+        view = memoryview(data)
+        for first, end, crc in self._sums[self._at(start) : self._behind(start + len(data))]:
+            if zlib.crc32(view[first - start : end - start]) != crc:
+                self.damage = self.damage or damaged(first, end)
+                raise self.damage
 
 
 class RangedFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
@@ -118,6 +160,12 @@ class RangedFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
 
     def remove(self, path: str) -> None:
         self._objects.pop(self._strip_protocol(path), None)
+
+    def damage(self) -> Iterator[tuple[str, Corrupt]]:
+        """Keys of the objects of which a part was found damaged, and what is said of it."""
+        for item in self._objects.values():
+            if item.damage is not None:
+                yield item.key, item.damage
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         name = self._strip_protocol(path)
