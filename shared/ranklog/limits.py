@@ -90,6 +90,9 @@ KEY_BYTES_MAX = 1_024
 # A temporary file that old belongs to a writer that died; opening a disk store removes it.
 TEMPORARY_AGE_S_MAX = 24 * 3_600
 
+# Frames of one ingest batch in local mode: what a Lambda event of 6 MB holds of raw bytes.
+LOCAL_BATCH_BYTES_MAX = 4_500_000
+
 # --- queries ----------------------------------------------------------------------------------
 QUERY_BYTES_MAX = 8 * KIB
 QUERY_DEPTH_MAX = 32

@@ -22,7 +22,10 @@ from ranklog.client.follow import Hole
 from ranklog.client.tail_items import TailItem
 from ranklog.store.memory import MemoryStore
 from ranklog.store.open import open_store
+from ranklog.stream.disk import DiskStream
+from ranklog.stream.frames import encode_frame
 from tests.api.job import NOW_NS, frame_of
+from tests.ingest.frames import Row, make_frame
 
 ROOT = Path(__file__).parents[2]
 MEMORY = MemoryStore()
@@ -478,3 +481,19 @@ def test_the_demo_shows_its_own_job(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "$ ranklog callsites" in out
     assert "$ ranklog compare" in out
     assert "rank 2" in out
+
+
+def test_a_local_stream_is_ingested_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    disk, store = DiskStream(tmp_path / "stream", sync=False), str(tmp_path / "store")
+    disk.put("key", encode_frame(make_frame([Row("hello")])))
+    words = ["ingest", str(tmp_path / "stream"), "--store", store]
+    assert main(words) == 0
+    assert "1 line stored" in capsys.readouterr().out
+    assert main(words) == 0
+    assert "nothing new" in capsys.readouterr().err
+    assert main(["search", "hello", "--store", store, "--tenant", "acme", "--count"]) == 0
+    assert capsys.readouterr().out == "1\n"
+    assert main(["ingest", str(tmp_path), "--store", store]) == 2
+    assert "holds no local stream" in capsys.readouterr().err

@@ -46,6 +46,14 @@ COMMANDS: tuple[Command, ...] = (
         example="ranklog import logs/ --run llama-8b --rank-from 'rank_(\\d+)'",
     ),
     Command(
+        "ingest",
+        "ingests a local stream: what ranklog.init(destination=STREAM) writes",
+        "ranklog.cli.ingest",
+        tuple(flag for flag in flags.WHERE if flag.name in ("--store", "--json")) + flags.INGEST,
+        (Positional("STREAM", "folder that producers have as destination"),),
+        example="ranklog ingest ./stream --follow",
+    ),
+    Command(
         "search",
         "prints the lines that match a query, or counts them",
         "ranklog.cli.search",

@@ -174,6 +174,8 @@ IMPORT = (
     Flag("--date", "a day near which times without a date lie", "YYYY-MM-DD"),
 )
 
+INGEST = (Flag("--follow", "go on with what comes, until ctrl-c"),)
+
 EXPORT = (
     Flag("--out", "new or empty folder, or s3://bucket/prefix, to write to (needed)", "DIR"),
     Flag(
@@ -207,6 +209,7 @@ ALL: tuple[tuple[Flag, ...], ...] = (
     PATTERNS,
     TAIL,
     IMPORT,
+    INGEST,
     EXPORT,
     SERVE,
     RULES,

@@ -17,7 +17,6 @@ from ranklog.produce.identity import Identity
 from ranklog.produce.launch import Launcher, ranks_of
 from ranklog.store.protocol import Store
 from ranklog.stream.disk import DiskStream
-from ranklog.stream.frames import peek_header
 
 FAULTY_RANK = 2
 TIMEOUT_S = 120.0
@@ -54,8 +53,7 @@ def run_demo(
 
     Nothing is left on the disk but what is in the store. Raises RanklogError of the store.
     """
-    from ranklog.ingest.batch import ingest_batch
-    from ranklog.rules.ruleset import RuleSet
+    from ranklog.ingest.local import ingest_stream
 
     identity = _identity(tenant, run)
     with tempfile.TemporaryDirectory(prefix="ranklog-demo-") as temporary:
@@ -64,18 +62,11 @@ def run_demo(
         start = time.perf_counter()
         codes = train_job(folder, identity, ranks, fault=fault)
         train_s = time.perf_counter() - start
-        records = list(DiskStream(folder / "stream", sync=False).read())
-        lines = sum(peek_header(record.data).header.rows for record in records)
-        print(f"ingesting {lines} lines in {len(records)} frames …", file=out)
+        stream = DiskStream(folder / "stream", sync=False)
+        frames = sum(1 for _ in stream.read())
+        print(f"ingesting {frames} frames …", file=out)
         start = time.perf_counter()
-        ingest_batch(
-            records,
-            store=store,
-            rules=RuleSet.load(),
-            source=f"demo-{identity.launch}",
-            first=records[0].sequence,
-            last=records[-1].sequence,
-        )
+        lines = sum(report.lines for report in ingest_stream(stream, store))
         ingest_s = time.perf_counter() - start
     return DemoResult(
         tenant=tenant,
@@ -83,7 +74,7 @@ def run_demo(
         launch=identity.launch,
         exit_codes=codes,
         lines=lines,
-        frames=len(records),
+        frames=frames,
         train_s=train_s,
         ingest_s=ingest_s,
     )

@@ -2,6 +2,7 @@
 
     records/<number:020d>     one record: magic, version, arrival time, partition key, data
     consumers/<name>.json     how far a consumer is
+    identity                  drawn once: tells this stream's records from another's
     lock                      held while a record gets its number
 
 A record appears whole under its number, numbers have no holes, and the newest record is never
@@ -14,6 +15,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
 import struct
 import time
 from collections.abc import Callable, Iterator
@@ -50,6 +52,19 @@ class DiskStream:
         with translated(str(self._root)):
             self._records.mkdir(parents=True, exist_ok=True)
             self._consumers.mkdir(exist_ok=True)
+
+    @property
+    def identity(self) -> str:
+        """16 hex digits that no other stream has. Raises StoreFull, Unavailable."""
+        path = self._root / "identity"
+        with translated(str(path)):
+            if not path.exists():
+                drawn = secrets.token_hex(8).encode()
+                temporary = write_temporary(self._root / ".tmp", drawn, sync=self._sync)
+                with suppress(FileExistsError):  # another process drew it
+                    place(temporary, path, if_absent=True, sync=self._sync)
+                os.unlink(temporary)
+            return path.read_text()
 
     def put(self, partition_key: str, data: bytes) -> str:
         """Append a record and return its sequence. Raises StoreFull, Unavailable."""

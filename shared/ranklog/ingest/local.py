@@ -1,0 +1,51 @@
+"""The write path of local mode: a disk stream's records into a store, batch by batch.
+
+A batch is at most what one Lambda event holds. The stream remembers how far it was ingested into which
+store only after a batch is committed: what is ingested again after a crash has the same (stream, seq)
+and is shown once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from ranklog.ingest.batch import IngestReport, ingest_batch
+from ranklog.ingest.tenant_rules import TenantRules
+from ranklog.limits import LOCAL_BATCH_BYTES_MAX
+from ranklog.model.record import Record
+from ranklog.store.protocol import Store
+
+if TYPE_CHECKING:
+    from ranklog.stream.disk import DiskStream
+
+
+def ingest_stream(stream: DiskStream, store: Store) -> Iterator[IngestReport]:
+    """Ingest what the stream holds past its checkpoint; one report per committed batch.
+
+    Raises what the store and the stream raise: what was reported is stored, call it again for the rest.
+    """
+    rules = TenantRules(store)
+    consumer = "ingest-" + hashlib.blake2b(store.url.encode(), digest_size=8).hexdigest()
+    source = f"disk-{stream.identity}"
+    for batch in _batches(stream.read(stream.checkpoint(consumer))):
+        first, last = batch[0].sequence, batch[-1].sequence
+        report = ingest_batch(
+            batch, store=store, rules=rules, source=source, first=first, last=last
+        )
+        stream.commit(consumer, last)
+        yield report
+
+
+def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
+    batch: list[Record] = []
+    held = 0
+    for record in records:
+        if batch and held + len(record.data) > LOCAL_BATCH_BYTES_MAX:
+            yield batch
+            batch, held = [], 0
+        batch.append(record)
+        held += len(record.data)
+    if batch:
+        yield batch
