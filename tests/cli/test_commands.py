@@ -438,6 +438,17 @@ def test_a_tail_prints_lines_soon_after_their_commit_until_it_is_interrupted(
         assert (process.stdout.read(), process.stderr.read()) == ("", "")
 
 
+def test_a_statement_that_takes_for_ever_ends_with_ctrl_c(store: str) -> None:
+    statement = "select sum(a.range * b.range) from range(10000000) a, range(10000000) b"
+    command = [sys.executable, "-m", "ranklog.cli.main", "sql", statement, "--store", store]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "shared")}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(3)  # imports are done, DuckDB works
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+
+
 def test_a_tail_shows_holes_and_late_lines(monkeypatch: pytest.MonkeyPatch, ranklog: Any) -> None:
     [line] = Client(store=MEMORY).search("odd", limit=1).lines
     items = [

@@ -47,6 +47,7 @@ PEELED: dict[str, list[tuple[str, str]]] = {
     "nemo-run": [("retraining/0 [default0]:[NeMo W x", "[NeMo W x")],
     "pdsh": [("gpu250: [2023-07-05 15:08:30,157] [INFO] x", "[2023-07-05 15:08:30,157] [INFO] x")]
     * 5,
+    "pdsh of two hosts": [("worker-1: x", "x"), ("worker-2: y", "y")] * 6,
     "pdsh of this machine": [("localhost: x", "x")] * 6,
     "no rank: a number that none can be": [("[rank99999999999]: x", "[rank99999999999]: x")],
     "pdsh of addresses": [("10.0.0.1: x", "x")] * 6,

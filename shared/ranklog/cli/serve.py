@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if bool(arguments.tls_cert) != bool(arguments.tls_key):
         raise BadInput("a certificate and its key go together", hint="--tls-cert and --tls-key")
     tls = Tls(Path(arguments.tls_cert), Path(arguments.tls_key)) if arguments.tls_cert else None
-    store, tenant = open_store_of(arguments, create=False)
+    store, tenant = open_store_of(arguments, create=True)
     handler = make_handler(store, keys=keys, tenant=tenant)
     server = make_server(handler, host=host, port=port, tls=tls, has_keys=keys is not None)
     scheme = "https" if tls else "http"

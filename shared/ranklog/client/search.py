@@ -28,7 +28,7 @@ from ranklog.client.reader import Reader
 from ranklog.client.results import place_of
 from ranklog.client.resume import Progress, cut_safely, is_too_many, next_progress, segment_name
 from ranklog.client.scope import Scope, fill_report, open_scope
-from ranklog.client.warn import check_patterns, warn_unknown_keys
+from ranklog.client.warn import check_patterns, note_copies, warn_unknown_keys
 from ranklog.errors import BadQuery
 from ranklog.merge.groups import GroupMerge, fill_buckets, sort_key
 from ranklog.merge.lines import LineMerge
@@ -189,6 +189,7 @@ def search(
     newest = query.order != "oldest"
     cursor = parse_cursor(query.cursor, query.expr, newest=newest) if query.cursor else None
     run = begin(reader, query, cursor, pin)
+    note_copies(query.expr, run.scope.indexes.values(), run.report)
     if keep:
         pin = save_pin(reader, query, run.scope, run.completeness(), groups=groups)
     place = place_of(query, run.scope, ("lines", groups, None if pin is None else pin.id))
@@ -303,6 +304,7 @@ def _explain(query: q.Query, plan: Plan) -> dict[str, Any]:
 def count(reader: Reader, query: q.Query) -> CountAnswer:
     """Matching lines, by fields and buckets where the query names them."""
     run = begin(reader, query)
+    note_copies(query.expr, run.scope.indexes.values(), run.report)
     place = place_of(query, run.scope, "count")
     known = run.known(place)
     if isinstance(known, CountAnswer):

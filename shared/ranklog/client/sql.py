@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,7 +102,7 @@ def run_sql(reader: Reader, statement: str, query: q.Query) -> SqlAnswer:
         _create_views(connection, scope, paths, query)
         _lock(connection, list(paths.values()))
         with timed(report, "scan"), _deadline(connection, reader.deadline_s):
-            table = connection.sql(statement).to_arrow_table()
+            table = _fetch(connection, statement)
         _refuse_damage(files)
     except duckdb.InterruptException as error:
         raise Unavailable(f"the statement took over {reader.deadline_s:g} s") from error
@@ -117,6 +118,17 @@ def run_sql(reader: Reader, statement: str, query: q.Query) -> SqlAnswer:
         connection.close()
         files.pool.shutdown(wait=False)
     return SqlAnswer(table, report, scope.completeness([]))
+
+
+def _fetch(connection: duckdb.DuckDBPyConnection, statement: str) -> pa.Table:
+    """The whole answer. DuckDB works in a thread of its own, so that Ctrl-C reaches this one."""
+    with ThreadPoolExecutor(1, "ranklog-sql") as pool:
+        work = pool.submit(lambda: connection.sql(statement).to_arrow_table())
+        try:
+            return work.result()
+        except KeyboardInterrupt:
+            connection.interrupt()
+            raise
 
 
 def _check_statement(connection: duckdb.DuckDBPyConnection, statement: str) -> None:

@@ -63,3 +63,13 @@ def warn_unknown_keys(expr: q.Expr, indexes: Iterable[SegmentIndex], report: Rep
 
 def _only_numbers(term: q.Field) -> bool:
     return all(isinstance(value, (q.Number, q.Range)) for value in term.values)
+
+
+def note_copies(expr: q.Expr, indexes: Iterable[SegmentIndex], report: Report) -> None:
+    """Console copies of per-rank files are searched like everything, and say their lines twice."""
+    if any(isinstance(term, q.Field) and term.key == "copy" for term in terms(expr)):
+        return
+    copies = {e.stream_id for i in indexes for e in i.head.streams if e.stream.copy and e.lines}
+    if copies:
+        whose = "a console copy" if len(copies) == 1 else f"{len(copies)} console copies"
+        report.notes.append(f"{whose} of per-rank files in scope: copy:false leaves them out")

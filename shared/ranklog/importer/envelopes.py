@@ -178,6 +178,8 @@ _TASKS_SAID = re.compile(rb"\bSLURM_N(?:TASKS|PROCS)[= ](\d+)\b")
 _SHARE_ASKED_FOR = 0.3
 # A host or service that speaks is met many times; words before a colon are not.
 _NAMES_SHARE_MAX = 0.02
+# In a short file so many names are few, where each has five lines or more.
+_HOSTS_FEW = 8
 
 
 def find_layers(text: bytes, starts: I64, ends: I64) -> tuple[Layer, ...]:
@@ -247,7 +249,7 @@ def _judge_tee(layer: Layer, share: float, values: Any, rest: Any, text: bytes) 
 def _judge_host(layer: Layer, share: float, values: Any, rest: Any, text: bytes) -> Layer | None:
     """A few names, on nearly all lines."""
     names = set(values["host"].to_pylist())
-    few = len(names) <= max(1, _NAMES_SHARE_MAX * len(rest))
+    few = len(names) <= max(1, _NAMES_SHARE_MAX * len(rest), min(_HOSTS_FEW, len(rest) // 5))
     return layer if share > layer.share and few and len(rest) > 4 else None
 
 

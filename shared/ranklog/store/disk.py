@@ -163,10 +163,7 @@ def _open_folder(root: Path, *, create: bool) -> None:
         text = _read_marker(marker)
         if text is None:
             if others or not create:
-                raise BadInput(
-                    f"not a ranklog store: {root} has no {MARKER}",
-                    hint="name a store's folder, or a new or empty one to import into",
-                )
+                raise BadInput(f"not a ranklog store: {root} has no {MARKER}", hint=_hint(others))
             text = _write_marker(marker)
     _check_version(marker, text)
 
@@ -202,3 +199,10 @@ def _check_version(marker: Path, text: bytes) -> None:
         raise NewerVersion(
             f"{marker} has version {version}, this ranklog knows {VERSION}", hint="upgrade ranklog"
         )
+
+
+def _hint(others: set[str]) -> str:
+    """What to do with a folder that is no store."""
+    if {"records", "consumers"} <= others:
+        return "it is a local stream: `ranklog ingest` brings it into a store"
+    return "name a store's folder, or a new or empty one to import into"

@@ -23,9 +23,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from ranklog.errors import Corrupt
+from ranklog.errors import BadInput, Corrupt
 from ranklog.model.record import Record
 from ranklog.store.disk_files import place, sync_folder, translated, write_temporary
+from ranklog.store.disk_names import MARKER
 
 _MAGIC = b"RLDS"
 _VERSION = 1
@@ -49,6 +50,11 @@ class DiskStream:
         self._sync = sync
         self._clock_ns = clock_ns
         self._next = 0
+        if (self._root / MARKER).exists():
+            raise BadInput(
+                f"{self._root} is a store, not a stream",
+                hint="name another folder, and `ranklog ingest` it into the store",
+            )
         with translated(str(self._root)):
             self._records.mkdir(parents=True, exist_ok=True)
             self._consumers.mkdir(exist_ok=True)
