@@ -438,6 +438,25 @@ def test_a_tail_prints_lines_soon_after_their_commit_until_it_is_interrupted(
         assert (process.stdout.read(), process.stderr.read()) == ("", "")
 
 
+def test_a_followed_stream_is_ingested_until_ctrl_c_and_silent_between(tmp_path: Path) -> None:
+    disk, store = DiskStream(tmp_path / "stream", sync=False), str(tmp_path / "store")
+    command = [sys.executable, "-m", "ranklog.cli.main", "ingest", str(tmp_path / "stream")]
+    command += ["--follow", "--json", "--store", store]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "shared")}
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=environment, **pipes) as process:
+        assert process.stdout is not None and process.stderr is not None
+        for number, texts in enumerate((["a"], ["b", "c"]), 1):
+            rows = [Row(text) for text in texts]
+            frame = make_frame(rows, first_seq={rows[0].stream: number - 1}, number=number)
+            disk.put("key", encode_frame(frame))
+            assert json.loads(process.stdout.readline())["lines"] == len(texts)
+            time.sleep(1.2)  # two looks that find nothing
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+        assert (process.stdout.read(), process.stderr.read()) == ("", "")
+
+
 def test_a_statement_that_takes_for_ever_ends_with_ctrl_c(store: str) -> None:
     statement = "select sum(a.range * b.range) from range(10000000) a, range(10000000) b"
     command = [sys.executable, "-m", "ranklog.cli.main", "sql", statement, "--store", store]

@@ -25,8 +25,6 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     from ranklog.demo import run_demo
     from ranklog.demo.run import FAULTY_RANK
 
-    arguments.api = None
-    arguments.tenant = None
     store, tenant = open_store_of(arguments, create=True)
     out = io.StringIO() if console.json else sys.stderr
     result = run_demo(store, tenant=tenant, out=out)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,39 +35,45 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             f"{folder} holds no local stream",
             hint="name the folder that producers have as destination",
         )
-    # tenants are named in the frames
-    arguments.api, arguments.tenant = None, None
     store, _ = open_store_of(arguments, create=True)
     stream = DiskStream(folder)
-    total = _ingest(stream, store, console)
-    while arguments.follow:
-        time.sleep(LOOK_EVERY_S)
-        _ingest(stream, store, console)
+    total: Counter[str] = Counter(lines=0, bytes=0, quarantined=0)
+    for report in _reports(stream, store, follow=arguments.follow):
+        stored = _counts(report)
+        total.update(stored)
+        _show(console, report, stored)
     if console.json:
-        console.object({"report": total})
+        console.object({"report": dict(total)})
+    elif not any(total.values()):
+        console.note("nothing new")
     return FOUND
 
 
-def _ingest(stream: DiskStream, store: Store, console: Console) -> dict[str, int]:
-    """One look: every batch that waits."""
+def _reports(stream: DiskStream, store: Store, *, follow: bool) -> Iterator[IngestReport]:
+    """One per batch; with `follow` they do not end."""
     from ranklog.ingest.local import ingest_stream
 
-    total = {"lines": 0, "bytes": 0, "quarantined": 0}
-    for report in ingest_stream(stream, store):
-        total["lines"] += report.lines
-        total["bytes"] += report.segment_bytes + report.index_bytes
-        total["quarantined"] += len(report.bad)
-        _show(console, report)
-    if not any(total.values()) and not console.json:
-        console.note("nothing new")
-    return total
+    yield from ingest_stream(stream, store)
+    while follow:
+        time.sleep(LOOK_EVERY_S)
+        yield from ingest_stream(stream, store)
 
 
-def _show(console: Console, report: IngestReport) -> None:
-    if not console.json:
-        stored = report.segment_bytes + report.index_bytes
+def _counts(report: IngestReport) -> dict[str, int]:
+    return {
+        "lines": report.lines,
+        "bytes": report.segment_bytes + report.index_bytes,
+        "quarantined": len(report.bad),
+    }
+
+
+def _show(console: Console, report: IngestReport, stored: dict[str, int]) -> None:
+    if console.json:
+        console.object(stored)
+    else:
         lines = "1 line" if report.lines == 1 else f"{report.lines:,} lines"
-        console.line(f"{lines} stored ({shown_bytes(stored)})")
+        console.line(f"{lines} stored ({shown_bytes(stored['bytes'])})")
+    sys.stdout.flush()  # somebody may follow
     for frame in report.bad:
         console.note(f"quarantined: {frame.reason}: {frame.key}")
     for rule, reason in report.rules_failed.items():

@@ -30,9 +30,10 @@ class Source:
 
 def source_of(arguments: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Source:
     """Options before environment; in each, a store or an API but not both. Raises BadInput."""
-    given_tenant: str | None = arguments.tenant
+    # a command that writes has no --api, one whose frames name their tenant no --tenant
+    given_tenant: str | None = getattr(arguments, "tenant", None)
     tenant = DEFAULT_TENANT if given_tenant is None else given_tenant
-    store, api = arguments.store, arguments.api
+    store, api = arguments.store, getattr(arguments, "api", None)
     names = "--store and --api"
     if not store and not api:
         store, api = environ.get("RANKLOG_STORE"), environ.get("RANKLOG_API")
