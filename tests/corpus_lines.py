@@ -16,6 +16,8 @@ from ranklog.stream.frames import encode_frame
 from tests.ingest.frames import T0, Row, make_frame
 
 TENANT = "acme"
+# All lines of a random corpus lie between.
+BOUNDS = {"since": "2026-02-28", "until": "2026-03-03"}
 SECOND = 1_000_000_000
 WORDS = [
     "loss",

@@ -16,12 +16,11 @@ import time
 from ranklog.client import Client
 from ranklog.plan.parse import parse_query
 from ranklog.store.memory import MemoryStore
-from tests.corpus_lines import TENANT, Corpus, random_corpus, random_query
+from tests.corpus_lines import BOUNDS, TENANT, Corpus, random_corpus, random_query
 from tests.ingest.frames import T0
 from tests.oracle import matching
 
 QUERIES_PER_CORPUS = 50
-BOUNDS = {"since": "2026-02-28", "until": "2026-03-03"}
 
 
 def tell_difference(client: Client, corpus: Corpus, query: str) -> str | None:

@@ -18,9 +18,8 @@ from ranklog.scan.files import RangedObject
 from ranklog.store.disk import DiskStore
 from ranklog.store.memory import MemoryStore
 from ranklog.store.protocol import Store
-from tests.corpus_lines import TENANT, random_corpus
+from tests.corpus_lines import BOUNDS, TENANT, random_corpus
 
-BOUNDS = {"since": "2026-02-28", "until": "2026-03-03"}
 SEARCHES: list[tuple[str, dict[str, Any]]] = [
     ("", {"limit": None, "order": "oldest"}),
     ("", {"limit": 5}),

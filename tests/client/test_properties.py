@@ -15,11 +15,9 @@ from ranklog.plan.parse import parse_query
 from ranklog.scan import statement
 from ranklog.store.disk import DiskStore
 from ranklog.store.memory import MemoryStore
-from tests.corpus_lines import TENANT, TERMS, Corpus, random_corpus, random_query
+from tests.corpus_lines import BOUNDS, TENANT, TERMS, Corpus, random_corpus, random_query
 from tests.ingest.frames import T0
 from tests.oracle import matching
-
-BOUNDS = {"since": "2026-02-28", "until": "2026-03-03"}
 
 
 @pytest.fixture(scope="module")

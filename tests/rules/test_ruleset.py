@@ -132,13 +132,14 @@ def test_scopes_limit_a_rule_to_runs_and_channels() -> None:
         for run, channel in [("llama-8b", "stdout"), ("llama-8b", "stderr"), ("gpt", "stdout")]
     ]
     rule = Rule("r", ("a: ",), r"a: (?P<x>\d)", {"x": "int"}, run="llama-*", channel="stdout")
-    columns = RuleSet([rule]).apply(
+    found = RuleSet([rule]).evaluate(
         pa.array(["a: 1", "a: 2", "a: 3"]),
         np.array([1, 1, 1]),
         ["", "a: \x00"],
         np.array([0, 1, 2]),
         streams,
     )
+    columns = found.columns
     assert [(c.key, c.rows.tolist(), c.values.tolist()) for c in columns] == [("x", [0], [1])]
 
 
@@ -172,7 +173,9 @@ def test_chunks_and_large_strings_are_text_too() -> None:
         pa.chunked_array([["a: b"], ["c"]], pa.string()),
         pa.array(["a: b", "c"], pa.large_string()),
     ):
-        (column,) = rules.apply(text, np.array([1, 2]), ["", "a: b", "c"], np.zeros(2, int), ())
+        (column,) = rules.evaluate(
+            text, np.array([1, 2]), ["", "a: b", "c"], np.zeros(2, int), ()
+        ).columns
         assert (column.key, column.rows.tolist(), column.values.to_pylist()) == ("x", [0], ["b"])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,8 +17,27 @@ from ranklog.errors import BadInput
 from ranklog.model.answer import Completeness, Line, Report
 
 
+class Tabular(ABC):
+    """What can be had as an Arrow table can be had as the frames of other libraries."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def to_arrow(self) -> Any:
+        """A pyarrow table."""
+
+    def to_pandas(self) -> Any:
+        """A pandas frame. pandas is the caller's."""
+        _need("pandas")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """A polars frame. polars is the caller's."""
+        return _need("polars").from_arrow(self.to_arrow())
+
+
 @dataclass(slots=True)
-class Answer:
+class Answer(Tabular):
     """`lines` in order; those with `match` False stand beside a match (its group, its context).
 
     `next` resumes behind the last match; `truncated`: a limit cut the answer. `explain`: the plan,
@@ -64,18 +84,9 @@ class Answer:
 
         return lines_table(self.lines)
 
-    def to_pandas(self) -> Any:
-        """A pandas frame. pandas is the caller's."""
-        _need("pandas")
-        return self.to_arrow().to_pandas()
-
-    def to_polars(self) -> Any:
-        """A polars frame. polars is the caller's."""
-        return _need("polars").from_arrow(self.to_arrow())
-
 
 @dataclass(slots=True)
-class CountAnswer:
+class CountAnswer(Tabular):
     """`rows`: (values of `fields`, count), in order of the values; without fields one row."""
 
     fields: tuple[str, ...]
@@ -109,18 +120,9 @@ class CountAnswer:
 
         return objects_table(self.groups())
 
-    def to_pandas(self) -> Any:
-        """A pandas frame. pandas is the caller's."""
-        _need("pandas")
-        return self.to_arrow().to_pandas()
-
-    def to_polars(self) -> Any:
-        """A polars frame. polars is the caller's."""
-        return _need("polars").from_arrow(self.to_arrow())
-
 
 @dataclass(slots=True)
-class Listing:
+class Listing(Tabular):
     """Rows of JSON objects (runs, streams, call sites, hunks) with completeness and cost."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)

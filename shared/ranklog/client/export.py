@@ -42,6 +42,7 @@ from ranklog.model.frame import NO_LF
 from ranklog.plan.tasks import Lines, Outcome, Task
 from ranklog.scan.engine import Engine, shared_engine
 from ranklog.scan.evaluate import read_batches
+from ranklog.scan.fields import text_literal
 
 # Disk full, over a quota, over the size a file may have.
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -157,9 +158,7 @@ def _write(
     run: Search, engine: Engine, folder: Path, out: Path, format: str
 ) -> list[dict[str, Any]]:
     columns = segment_columns(run.scope.indexes.values())
-    staged = (
-        f"read_parquet('{str(folder).replace(chr(39), chr(39) * 2)}/*.parquet', union_by_name=true)"
-    )
+    staged = f"read_parquet({text_literal(f'{folder}/*.parquet')}, union_by_name=true)"
     staged_columns = _staged_columns(folder)
     columns = [name for name in columns if name in staged_columns]
     with engine.cursor() as cursor:

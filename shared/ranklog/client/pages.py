@@ -10,6 +10,7 @@ from ranklog.answer.render import line_json
 from ranklog.client.answer import Answer, Listing
 from ranklog.client.words import Restrictions
 from ranklog.errors import BadInput
+from ranklog.scan.fields import text_literal
 
 if TYPE_CHECKING:
     from ranklog.client.remote import Remote
@@ -71,10 +72,10 @@ def _as_parquet(jsonl: Path) -> Path:
     import duckdb
 
     path = jsonl.with_suffix(".parquet")
-    source, target = (str(item).replace("'", "''") for item in (jsonl, path))
+    source, target = text_literal(str(jsonl)), text_literal(str(path))
     with duckdb.connect(":memory:") as connection:
         connection.execute(
-            f"COPY (FROM read_json('{source}', format='newline_delimited')) TO '{target}' "
+            f"COPY (FROM read_json({source}, format='newline_delimited')) TO {target} "
             "(FORMAT parquet, COMPRESSION zstd)"
         )
     jsonl.unlink()

@@ -7,7 +7,6 @@ network and no Python variable; settings are locked before the user's words run.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ import pyarrow as pa
 
 from ranklog import limits
 from ranklog.answer.render import render_time
+from ranklog.client.answer import Tabular
 from ranklog.client.reader import Reader
 from ranklog.client.relation import (
     SKIPS_TABLE,
@@ -34,7 +34,8 @@ from ranklog.model import query as q
 from ranklog.model.answer import Completeness, Report
 from ranklog.plan.segments import Kept, plan_scan
 from ranklog.plan.tasks import Lines
-from ranklog.scan.engine import reason
+from ranklog.scan.engine import interrupted_after, reason
+from ranklog.scan.fields import text_literal
 from ranklog.scan.files import RangedFiles, RangedObject
 from ranklog.scan.verify import check_file
 from ranklog.store.protocol import Store
@@ -56,7 +57,7 @@ _READING = frozenset(["SELECT", "EXPLAIN"])
 
 
 @dataclass(slots=True)
-class SqlAnswer:
+class SqlAnswer(Tabular):
     """A pyarrow table, and what the views covered."""
 
     table: Any
@@ -75,10 +76,6 @@ class SqlAnswer:
 
     def to_arrow(self) -> Any:
         return self.table
-
-    def to_pandas(self) -> Any:
-        """A pandas frame. pandas is the caller's."""
-        return self.table.to_pandas()
 
 
 def _whole_times(column: pa.Array) -> pa.Array:
@@ -101,7 +98,7 @@ def run_sql(reader: Reader, statement: str, query: q.Query) -> SqlAnswer:
         connection.register_filesystem(files)
         _create_views(connection, scope, paths, query)
         _lock(connection, list(paths.values()))
-        with timed(report, "scan"), _deadline(connection, reader.deadline_s):
+        with timed(report, "scan"), interrupted_after(connection, reader.deadline_s):
             table = _fetch(connection, statement)
         _refuse_damage(files)
     except duckdb.InterruptException as error:
@@ -192,8 +189,8 @@ def _create_views(
     register_tables(connection, scope.indexes, scope.skips)
     columns = segment_columns(scope.indexes.values())
     overflow = overflow_columns(scope.indexes.values())
-    names = ", ".join(_literal(path) for path in paths.values())
-    cases = " ".join(f"({number}, {_literal(path)})," for number, path in paths.items())
+    names = ", ".join(text_literal(path) for path in paths.values())
+    cases = " ".join(f"({number}, {text_literal(path)})," for number, path in paths.items())
     connection.execute("CREATE TEMP TABLE segment_files (segment INTEGER, path VARCHAR)")
     connection.execute(f"INSERT INTO segment_files VALUES {cases.rstrip(',')}")
     source = (
@@ -211,7 +208,7 @@ def _create_views(
 def _scope_sql(scope: Scope) -> str:
     parts = ["true"]
     if scope.launches is not None:
-        names = ", ".join(_literal(run_id) for run_id in scope.run_ids)
+        names = ", ".join(text_literal(run_id) for run_id in scope.run_ids)
         parts.append(f"t.run_id IN ({names})" if names else "false")
     if scope.listing.from_ns is not None:
         parts.append(f"f.ts >= {scope.listing.from_ns}")
@@ -222,7 +219,7 @@ def _scope_sql(scope: Scope) -> str:
 
 def _lock(connection: duckdb.DuckDBPyConnection, paths: list[str]) -> None:
     """From here on the statement reaches the named files and nothing else."""
-    names = ", ".join(_literal(path) for path in paths)
+    names = ", ".join(text_literal(path) for path in paths)
     for setting in (
         f"SET allowed_paths = [{names}]",
         "SET python_enable_replacements = false",
@@ -233,18 +230,3 @@ def _lock(connection: duckdb.DuckDBPyConnection, paths: list[str]) -> None:
         "SET lock_configuration = true",
     ):
         connection.execute(setting)
-
-
-@contextlib.contextmanager
-def _deadline(connection: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
-    timer = threading.Timer(seconds, connection.interrupt)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -67,17 +67,6 @@ class RuleSet:
         ours = [rule for family in families for rule in PRESETS[family]]
         return cls([*mine, *(rule for rule in ours if rule.name not in named)], custom=named)
 
-    def apply(
-        self,
-        text: Any,
-        tids: npt.NDArray[np.integer[Any]],
-        templates: Sequence[str],
-        stream_of_row: npt.NDArray[np.integer[Any]],
-        streams: Sequence[Stream],
-    ) -> list[ExtractedColumn]:
-        """Columns of what the rules extract from n bodies; see `evaluate`."""
-        return self.evaluate(text, tids, templates, stream_of_row, streams).columns
-
     def evaluate(
         self,
         text: Any,

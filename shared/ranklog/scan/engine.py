@@ -49,12 +49,9 @@ class Engine:
         if stop is not None and stop.is_set:
             raise duckdb.InterruptException("stopped")
         cursor = self._connection.cursor()
-        timer = threading.Timer(deadline_s, cursor.interrupt) if deadline_s is not None else None
-        if timer is not None:
-            timer.daemon = True
-            timer.start()
+        watching = nullcontext() if stop is None else stop.watching(cursor)
         try:
-            with nullcontext() if stop is None else stop.watching(cursor):
+            with interrupted_after(cursor, deadline_s), watching:
                 yield cursor
         except RuntimeError as error:
             # DuckDB took a ctrl-c for itself
@@ -62,8 +59,6 @@ class Engine:
                 raise KeyboardInterrupt from error
             raise
         finally:
-            if timer is not None:
-                timer.cancel()
             cursor.close()
 
     def matches(self, pattern: str, flags: str, texts: Sequence[str]) -> list[bool]:
@@ -80,6 +75,23 @@ class Engine:
                     hint=f'to find it as text write "{pattern}"',
                 ) from error
         return [hit for (hit,) in rows[:-1]]
+
+
+@contextmanager
+def interrupted_after(
+    connection: duckdb.DuckDBPyConnection, seconds: float | None
+) -> Iterator[None]:
+    """What runs on the connection inside the block is interrupted after so long; None: never."""
+    if seconds is None:
+        yield
+        return
+    timer = threading.Timer(seconds, connection.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 @functools.cache

@@ -191,13 +191,14 @@ def metadata_value(segment: SegmentScan, type_: str, key: str) -> str | None:
 def overflow_sql(name: str, table: str = "") -> str:
     """SQL of a metadata value (`float:loss`) that is in the overflow column; `table`: `f.`."""
     pointer = "/" + name.replace("~", "~0").replace("/", "~1")
-    text = f"({table}{schema.OVERFLOW} ->> {_literal(pointer)})"
+    text = f"({table}{schema.OVERFLOW} ->> {text_literal(pointer)})"
     types = {"int:": "BIGINT", "float:": "DOUBLE"}
     type_ = types.get(name[: name.index(":") + 1])
     return text if type_ is None else f"TRY_CAST({text} AS {type_})"
 
 
-def _literal(text: str) -> str:
+def text_literal(text: str) -> str:
+    """A text as SQL writes it, where no parameter can stand."""
     return "'" + text.replace("'", "''") + "'"
 
 
