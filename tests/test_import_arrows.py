@@ -16,7 +16,10 @@ PACKAGE = Path(__file__).parents[1] / "shared" / "ranklog"
 LEAVES = {"errors", "limits", "_version"}
 ARROWS = {
     "model": set(),
-    "produce": {"model", "stream"},
+    "produce": {"model"},
+    # ingest and what it needs only where the destination is a store, lazily
+    "agent": {"model", "produce", "stream", "store", "rules", "ingest"},
+    "launch": {"model", "produce", "agent", "stream"},
     "stream": {"model", "store"},
     "store": set(),
     "layout": {"model"},
@@ -29,7 +32,7 @@ ARROWS = {
     "spmd": {"model", "layout"},
     "answer": {"model", "layout", "plan", "merge"},
     "client": {"model", "layout", "plan", "scan", "merge", "answer", "spmd", "store"},
-    "demo": {"model", "produce", "stream", "ingest", "rules", "store"},
+    "demo": {"model", "produce", "launch", "stream", "ingest", "rules", "store"},
     "serverless": {"api", "client", "scan", "store"},
     "api": {
         "model",
@@ -57,6 +60,8 @@ ARROWS = {
         "plan",
         "spmd",
         "produce",
+        "agent",
+        "launch",
         "layout",
     },
 }
@@ -65,7 +70,7 @@ OWNERS = {
     "duckdb": {"scan", "client"},
     "pyarrow": {"layout", "ingest", "importer", "rules", "scan", "client"},
     "numpy": {"layout", "ingest", "importer", "rules"},
-    "boto3": {"store", "stream", "scan", "produce"},
+    "boto3": {"store", "stream", "scan", "agent"},
     "botocore": {"store", "stream", "scan"},
     "pydantic": {"api"},
     "aws_lambda_powertools": {"api"},

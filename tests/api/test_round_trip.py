@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ranklog.agent.sinks import HttpSink
 from ranklog.api import answers
 from ranklog.api.keys import Keys, hash_key
 from ranklog.api.local import make_handler
@@ -21,7 +22,6 @@ from ranklog.cli.main import main
 from ranklog.client import Answer, Client
 from ranklog.errors import BadInput, BadQuery, NotFound, RanklogError
 from ranklog.model.answer import Report
-from ranklog.produce.sinks import HttpSink
 from ranklog.store.disk import DiskStore
 from ranklog.store.memory import MemoryStore
 from ranklog.store.protocol import Store

@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from ranklog.agent.framer import Framer
+from ranklog.agent.sources import JournalSource
 from ranklog.produce import spool
-from ranklog.produce.framer import Framer
 from ranklog.produce.handler import RanklogHandler
 from ranklog.produce.identity import Identity
 from ranklog.produce.producer import Producer
-from ranklog.produce.sources import JournalSource
 from ranklog.stream.frames import decode_frame, encode_frame
 
 LINES = 20_000

@@ -7,7 +7,7 @@ from ranklog.demo.run import DemoResult, run_demo, train_job
 from ranklog.model.frame import StreamEnd
 from ranklog.produce.identity import Identity
 from ranklog.store.memory import MemoryStore
-from tests.produce.reading import lines_in, streams_in
+from tests.agent.reading import lines_in, streams_in
 
 IDENTITY = Identity("default", "demo", "l1", 0, "n0", None, None, None)
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 import ranklog
+from ranklog.agent.collector import Collector
 from ranklog.model.frame import StreamEnd
-from ranklog.produce.collector import Collector
 from ranklog.stream.disk import DiskStream
-from tests.produce.reading import Seen, lines_in, streams_in
+from tests.agent.reading import Seen, lines_in, streams_in
 
 PACKAGE = str(Path(ranklog.__file__).parents[1])
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TextIO
 
 from ranklog.demo.shards import write_shards
+from ranklog.launch.launcher import Launcher, ranks_of
 from ranklog.produce.identity import Identity
-from ranklog.produce.launch import Launcher, ranks_of
 from ranklog.store.protocol import Store
 from ranklog.stream.disk import DiskStream
 

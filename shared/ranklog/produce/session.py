@@ -94,7 +94,7 @@ class Session:
         command = [
             sys.executable,
             "-m",
-            "ranklog.produce.collector",
+            "ranklog.agent",
             str(folder),
             self._destination,
         ]

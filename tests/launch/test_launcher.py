@@ -4,11 +4,11 @@ import os
 import sys
 from pathlib import Path
 
+from ranklog.launch.launcher import Launcher, Rank, ranks_of
 from ranklog.model.frame import StreamEnd
 from ranklog.produce.identity import Identity
-from ranklog.produce.launch import Launcher, Rank, ranks_of
 from ranklog.stream.disk import DiskStream
-from tests.produce.reading import lines_in, streams_in
+from tests.agent.reading import lines_in, streams_in
 
 IDENTITY = Identity("default", "demo", "l1", 2, "n0", None, None, None)
 

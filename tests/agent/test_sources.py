@@ -8,6 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ranklog.agent import framer as framing
+from ranklog.agent import sources
+from ranklog.agent.framer import Framer
+from ranklog.agent.sources import TextSource
 from ranklog.model.frame import (
     INVALID_UTF8,
     LEVEL_INFERRED,
@@ -15,12 +19,8 @@ from ranklog.model.frame import (
     NO_LF,
     TS_ARRIVAL,
 )
-from ranklog.produce import framer as framing
-from ranklog.produce import sources
-from ranklog.produce.framer import Framer
-from ranklog.produce.sources import TextSource
 from ranklog.stream.frames import decode_frame
-from tests.produce.reading import Seen, lines_of
+from tests.agent.reading import Seen, lines_of
 from tests.stream.test_frames import stream
 
 TRACE = b"""before

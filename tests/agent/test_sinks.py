@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from ranklog.agent.sinks import HttpSink, KinesisSink, open_sink
 from ranklog.errors import BadInput, RanklogError, Throttled, TooLarge, Unavailable
-from ranklog.produce.sinks import HttpSink, KinesisSink, open_sink
 from ranklog.stream.disk import DiskStream
 
 

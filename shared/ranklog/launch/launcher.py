@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ranklog.agent.collector import POLL_S, Collector
+from ranklog.agent.sinks import Sink
 from ranklog.produce import spool
-from ranklog.produce.collector import POLL_S, Collector
 from ranklog.produce.identity import Identity
-from ranklog.produce.sinks import Sink
 
 CHANNELS = ("stdout", "stderr")
 

@@ -1,6 +1,6 @@
 """Reads the spool of a host, frames it, sends it, and says what is delivered.
 
-One per spool folder, in a process of its own (`python -m ranklog.produce.collector`) or in that of
+One per spool folder, in a process of its own (`python -m ranklog.agent`) or in that of
 a launcher: never in a rank. What can't be sent waits where it is, in the spool's files: the
 collector reads on only when its frames are out, so it holds a few frames at most.
 """
@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ranklog import limits
+from ranklog.agent.framer import Framer
+from ranklog.agent.sinks import Sink, open_sink
+from ranklog.agent.sources import JournalSource, TextSource
 from ranklog.errors import BadInput, RanklogError, TooLarge
 from ranklog.produce import spool
 from ranklog.produce.clock import now_ns
-from ranklog.produce.framer import Framer
-from ranklog.produce.sinks import Sink, open_sink
-from ranklog.produce.sources import JournalSource, TextSource
 from ranklog.produce.spool import ProcessFiles
 
 POLL_S = 0.1
@@ -256,10 +256,8 @@ def run(folder: Path, sink: Sink, stop: threading.Event, *, mirror: bool = False
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """`python -m ranklog.produce.collector SPOOL DESTINATION [--once] [--mirror]`."""
-    parser = argparse.ArgumentParser(
-        prog="python -m ranklog.produce.collector", description=__doc__
-    )
+    """`python -m ranklog.agent SPOOL DESTINATION [--once] [--mirror]`."""
+    parser = argparse.ArgumentParser(prog="python -m ranklog.agent", description=__doc__)
     parser.add_argument("spool", type=Path)
     parser.add_argument("destination", help="directory, kinesis://STREAM or https://…")
     parser.add_argument("--once", action="store_true", help="send what is there, and end")
@@ -291,7 +289,3 @@ def _collect(options: argparse.Namespace, sink: Sink, stop: threading.Event) -> 
         # Who announced itself while we still held the lock relies on us.
         if stop.is_set() or not any(spool.announced(options.spool)):
             return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -3,6 +3,8 @@ from __future__ import annotations
 import pytest
 
 from ranklog import limits
+from ranklog.agent import framer as framing
+from ranklog.agent.framer import FENCE_DELAY_NS, Framer, Row
 from ranklog.model.frame import (
     LEVEL_INHERITED,
     NO_LF,
@@ -12,10 +14,8 @@ from ranklog.model.frame import (
     FrameStream,
     StreamEnd,
 )
-from ranklog.produce import framer as framing
-from ranklog.produce.framer import FENCE_DELAY_NS, Framer, Row
 from ranklog.stream.frames import decode_frame, header_hash
-from tests.produce.reading import lines_of
+from tests.agent.reading import lines_of
 from tests.stream.test_frames import stream
 
 HOUR = limits.HOUR_NS

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from ranklog.agent import collector as collecting
+from ranklog.agent.collector import Collector
 from ranklog.errors import BadInput, Unavailable
 from ranklog.model.frame import StreamEnd
-from ranklog.produce import collector as collecting
 from ranklog.produce import spool
-from ranklog.produce.collector import Collector
 from ranklog.produce.handler import RanklogHandler
 from ranklog.produce.identity import Identity
 from ranklog.produce.producer import Producer
 from ranklog.produce.spool import ProcessFiles
 from ranklog.stream.disk import DiskStream
-from tests.produce.reading import lines_in, streams_in
+from tests.agent.reading import lines_in, streams_in
 
 IDENTITY = Identity("default", "demo", "l1", 0, "n0", 3, 3, 8)
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ranklog import limits
+from ranklog.agent.framer import PIECE_BYTES, Framer, Row, StreamState, character_start
 from ranklog.model.frame import LEVEL_INFERRED, LEVEL_INHERITED, NO_LF, TS_ARRIVAL, CallSite
 from ranklog.model.levels import ERROR
-from ranklog.produce.framer import PIECE_BYTES, Framer, Row, StreamState, character_start
 from ranklog.produce.journal import CLOSED, CONTEXT, DROP, LINE, SITE, JournalReader
 from ranklog.produce.spool import ProcessFiles
 

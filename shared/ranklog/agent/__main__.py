@@ -1,0 +1,10 @@
+"""`python -m ranklog.agent`: the agent that ranks start."""
+
+from __future__ import annotations
+
+import sys
+
+from ranklog.agent.collector import main
+
+if __name__ == "__main__":
+    sys.exit(main())
