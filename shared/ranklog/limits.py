@@ -16,6 +16,10 @@ FRAME_BYTES_MAX = 1 * MIB - 1 * KIB
 FRAME_PAYLOAD_BYTES_MAX = 64 * MIB
 # The stream column is uint16.
 FRAME_STREAMS_MAX = 65_535
+# One piece of a manifest in a frame's header, compressed, and what it may unpack to. A producer
+# leaves out packages, then configuration, and says so; a longer one makes a frame corrupt.
+MANIFEST_BYTES_MAX = 128 * KIB
+MANIFEST_JSON_BYTES_MAX = 4 * MIB
 
 # --- names ------------------------------------------------------------------------------------
 # A tenant's, run's or launch's name in a key, percent-encoded: a file name holds 255 bytes on disk.

@@ -42,6 +42,16 @@ GOLDEN = bytes.fromhex(
     "484400042c10c2c60be1fbc9febbab76d752f000638cc518a39452ce39e77befb5d69a92a82d303256ab030f002f"
     "c272030c989901ea00505752f24088bbb22c8301b195ccb96252519052f72ca005"
 )
+# What version 2 wrote: a header with manifests.
+GOLDEN_2 = bytes.fromhex(
+    "524c465202000000d9000000350000005a407e3d6dfe7a6b9438763a36fbcfca9da764656661756c74a2613904d9"
+    "206364636463646364636463646364636463646364636463646364636463646364a46c696e650109000092dc0013"
+    "a764656661756c74a464656d6fa26c3100a26e300000a76c6f6767696e67a430306666a564656e7365a870726f64"
+    "75636572c2c0c005019090c0dc0014a764656661756c74a464656d6fa26c3100a26e300101a76c6f6767696e67a4"
+    "30306666a564656e7365a870726f6475636572c2c0c000009090c092c40b6669727374207069656365c40200ff90"
+    "90c410f4ab8e35b24825106392995e458c82f928b52ffd20336501003402000000002a36fe9c97171400ffffffff"
+    "000000800080090000006c6f737320322e33310200609c0d2401"
+)
 GOLDEN_HEADER_HASH = "e2746a66b38a792d82277dc32722787e"
 
 
@@ -84,6 +94,14 @@ def small_frame() -> Frame:
     return builder.build()
 
 
+def frame_with_manifests() -> Frame:
+    builder = FrameBuilder("default", "a9", 4, "cd" * 16)
+    builder.add(stream(0), 5, 1_700_000_000_000_000_000, 20, None, "loss 2.31")
+    builder.manifest(stream(1), 0, b"first piece")
+    builder.manifest(stream(1), 0, b"\x00\xff")
+    return builder.build()
+
+
 @st.composite
 def any_frames(draw: st.DrawFn) -> Frame:
     builder = FrameBuilder(draw(st.text(max_size=4)), "a", draw(st.integers(0, 9)), "")
@@ -109,6 +127,9 @@ def any_frames(draw: st.DrawFn) -> Frame:
             raw=draw(st.none() | st.binary(max_size=4)),
         )
         next_seq[which] += 1
+    for piece in draw(st.lists(st.binary(max_size=8), max_size=2)):
+        which = draw(st.integers(0, len(streams) - 1))
+        builder.manifest(streams[which], next_seq[which], piece)
     return builder.build()
 
 
@@ -140,6 +161,40 @@ def test_the_header_of_version_1_is_written_as_it_was() -> None:
     assert header_hash(small_frame()) == GOLDEN_HEADER_HASH
     at = peek_header(GOLDEN).payload_at
     assert encode_frame(small_frame())[24:at] == GOLDEN[24:at]
+
+
+def test_a_frame_without_manifests_stays_readable_for_readers_of_version_1() -> None:
+    assert encode_frame(small_frame())[4] == 1
+    assert encode_frame(frame_with_manifests())[4] == 2
+
+
+def test_version_2_is_read_for_ever() -> None:
+    assert decode_frame(GOLDEN_2) == frame_with_manifests()
+
+
+def test_the_header_of_version_2_is_written_as_it_was() -> None:
+    at = peek_header(GOLDEN_2).payload_at
+    assert encode_frame(frame_with_manifests())[4:at] == GOLDEN_2[4:at]
+
+
+@pytest.mark.parametrize(("version", "frame"), [(2, "small"), (1, "manifests")])
+def test_a_version_that_does_not_fit_what_the_header_says_is_corrupt(
+    version: int, frame: str
+) -> None:
+    made = small_frame() if frame == "small" else frame_with_manifests()
+    data = bytearray(encode_frame(made))
+    data[4] = version
+
+    with pytest.raises(Corrupt, match="version"):
+        decode_frame(bytes(data))
+
+
+def test_a_manifest_over_the_limit_is_refused() -> None:
+    builder = FrameBuilder("default", "a", 0, "")
+
+    with pytest.raises(TooLarge, match="manifest"):
+        builder.manifest(stream(), 0, bytes(limits.MANIFEST_BYTES_MAX + 1))
+    assert builder.is_empty
 
 
 def test_peeking_tells_the_header_without_the_payload() -> None:
@@ -178,9 +233,9 @@ def test_a_changed_payload_breaks_the_mac() -> None:
 
 def test_a_newer_version_is_named_so() -> None:
     data = bytearray(encode_frame(small_frame()))
-    data[4] = 2
+    data[4] = 3
 
-    with pytest.raises(NewerVersion, match="version 2"):
+    with pytest.raises(NewerVersion, match="version 3"):
         decode_frame(bytes(data))
 
 

@@ -64,6 +64,7 @@ class FrameStream:
     fences: tuple[Fence, ...] = ()
     drops: tuple[Drop, ...] = ()
     end: StreamEnd | None = None
+    manifests: tuple[bytes, ...] = ()  # pieces of what its process says of the run: zlib of JSON
 
 
 @dataclass(frozen=True, slots=True)

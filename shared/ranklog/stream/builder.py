@@ -6,6 +6,8 @@ import sys
 from array import array
 from typing import Any, TypeAlias
 
+from ranklog.errors import TooLarge
+from ranklog.limits import MANIFEST_BYTES_MAX
 from ranklog.model.frame import (
     NO_GROUP,
     NO_ITERATION,
@@ -35,7 +37,7 @@ HEADER_ENTRY_BYTES = 96
 class _OpenStream:
     """A stream's part of the frame being built."""
 
-    __slots__ = ("drops", "end", "fences", "first_seq", "index", "next_seq", "stream")
+    __slots__ = ("drops", "end", "fences", "first_seq", "index", "manifests", "next_seq", "stream")
 
     def __init__(self, stream: Stream, index: int, seq: int) -> None:
         self.stream = stream
@@ -44,6 +46,7 @@ class _OpenStream:
         self.fences: list[Fence] = []
         self.drops: list[Drop] = []
         self.end: StreamEnd | None = None
+        self.manifests: list[Bytes] = []
 
 
 class _Values:
@@ -151,6 +154,13 @@ class FrameBuilder:
         self._open(stream, next_seq).drops.append(drop)
         self._extra_bytes += 16 + len(drop.reason)
 
+    def manifest(self, stream: Stream, next_seq: int, data: Bytes) -> None:
+        """A piece of what the stream's process says of its run (zlib of JSON). Raises TooLarge."""
+        if len(data) > MANIFEST_BYTES_MAX:
+            raise TooLarge(f"a manifest of {len(data)} bytes, limit {MANIFEST_BYTES_MAX}")
+        self._open(stream, next_seq).manifests.append(data)
+        self._extra_bytes += 8 + len(data)
+
     def end(self, stream: Stream, end: StreamEnd) -> None:
         """The stream is closed."""
         self._open(stream, end.end_seq).end = end
@@ -244,4 +254,5 @@ def _close(entry: _OpenStream) -> FrameStream:
         fences=tuple(entry.fences),
         drops=tuple(entry.drops),
         end=entry.end,
+        manifests=tuple(entry.manifests),
     )

@@ -27,10 +27,13 @@ from ranklog.stream.header import (
     decode_header,
     encode_header,
     hash_header,
+    version_of,
 )
 
 MAGIC = b"RLFR"
-VERSION = 1
+# A frame is of the lowest version that can say what is in it: readers of version 1 take every frame
+# but those with manifests.
+VERSION = 2
 MAC_BYTES = 32
 PRELUDE = struct.Struct("<4sBBHII16s")
 
@@ -60,7 +63,8 @@ def encode_frame(frame: Frame, *, level: int = 1) -> bytes:
         )
     head = encode_header(header)
     packed = zstandard.ZstdCompressor(level=level).compress(payload)
-    prelude = PRELUDE.pack(MAGIC, VERSION, 0, 0, len(head), len(packed), hash_header(head))
+    version = version_of(header)
+    prelude = PRELUDE.pack(MAGIC, version, 0, 0, len(head), len(packed), hash_header(head))
     return b"".join((prelude, head, packed))
 
 
@@ -101,6 +105,8 @@ def peek_header(data: bytes) -> PeekedFrame:
     if hash_header(head) != digest:
         raise Corrupt("frame header does not have the hash of its prelude")
     header = decode_header(head)
+    if version_of(header) != version:
+        raise Corrupt(f"frame of version {version} holds what version {version_of(header)} does")
     if _payload_bytes(header) > limits.FRAME_PAYLOAD_BYTES_MAX:
         raise Corrupt(
             f"frame claims {_payload_bytes(header)} bytes of payload, "

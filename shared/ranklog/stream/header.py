@@ -55,6 +55,11 @@ class FrameHeader:
     payload_hash: bytes
 
 
+def version_of(header: FrameHeader) -> int:
+    """The lowest version of the format that has a place for all that the header says."""
+    return 2 if any(entry.manifests for entry in header.streams) else 1
+
+
 def encode_header(header: FrameHeader) -> bytes:
     """The header's bytes: a msgpack array in the order of FrameHeader's fields."""
     fields = [
@@ -100,6 +105,7 @@ def hash_header(encoded: bytes) -> bytes:
 def _stream_fields(entry: FrameStream) -> list[Any]:
     stream = entry.stream
     end = entry.end
+    manifests = [list(entry.manifests)] if entry.manifests else []
     return [
         stream.tenant,
         stream.run,
@@ -120,6 +126,7 @@ def _stream_fields(entry: FrameStream) -> list[Any]:
         [[fence.hour, [list(pair) for pair in fence.ranges]] for fence in entry.fences],
         [[drop.lines, drop.reason] for drop in entry.drops],
         None if end is None else [end.end_seq, end.exit_code],
+        *manifests,
     ]
 
 
@@ -169,7 +176,9 @@ def _header(fields: object) -> FrameHeader:
 
 
 def _stream(fields: object) -> FrameStream:
-    parts = _array(fields, 19)
+    parts = _array(fields)
+    if len(parts) not in (19, 20):
+        raise Corrupt("frame header has a list of another shape")
     stream = Stream(
         tenant=_text(parts[0]),
         run=_text(parts[1]),
@@ -196,6 +205,7 @@ def _stream(fields: object) -> FrameStream:
         fences=tuple(_fence(item) for item in _array(parts[16])),
         drops=tuple(_drop(item) for item in _array(parts[17])),
         end=_optional(_end, parts[18]),
+        manifests=tuple(_manifest(item) for item in _array(parts[19])) if parts[19:] else (),
     )
 
 
@@ -222,6 +232,12 @@ def _drop(fields: object) -> Drop:
 def _end(fields: object) -> StreamEnd:
     end_seq, exit_code = _array(fields, 2)
     return StreamEnd(_integer(end_seq), _optional(_signed, exit_code))
+
+
+def _manifest(value: object) -> bytes:
+    if type(value) is not bytes or len(value) > limits.MANIFEST_BYTES_MAX:
+        raise Corrupt("frame header has no manifest, or one that is too long, where one belongs")
+    return value
 
 
 def _shape(fields: object) -> MetadataShape:
