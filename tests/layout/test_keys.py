@@ -103,3 +103,29 @@ def test_a_name_too_long_for_a_file_is_refused() -> None:
 )
 def test_hours_between_are_those_touched(low: int, high: int, hours: list[int]) -> None:
     assert list(keys.hours_between(low, high)) == hours
+
+
+@given(st.integers(0, 2**63 - 1), st.none() | st.integers(0, 2**31 - 1), st.text(max_size=8))
+def test_the_name_of_a_manifest_reads_back(attempt: int, rank: int | None, host: str) -> None:
+    name = keys.ManifestName(attempt, rank, host if rank is None else "", "0" * 32)
+    key = keys.manifest_key("t", "run", "launch", name)
+
+    assert key.startswith(keys.manifests_prefix("t", "run", "launch"))
+    assert keys.parse_manifest_key(key) == name
+
+
+def test_a_host_named_like_a_rank_is_no_rank() -> None:
+    name = keys.ManifestName(0, None, "17", "ab")
+
+    assert keys.manifest_key("t", "r", "l", name) == "t/runs/r/l/manifests/0.%317.ab.json"
+    assert keys.parse_manifest_key("t/runs/r/l/manifests/0.17.ab.json").rank == 17
+
+
+def test_a_long_host_still_gives_the_name_of_a_file() -> None:
+    assert len(keys.ManifestName(2**63 - 1, None, "." * 60, "0" * 32).render()) <= 255
+
+
+@pytest.mark.parametrize("name", ["0.1.json", "a.1.ff.json", "0.1.ff.idx", ""])
+def test_what_is_no_name_of_a_manifest_is_corrupt(name: str) -> None:
+    with pytest.raises(Corrupt):
+        keys.parse_manifest_key(f"t/runs/r/l/manifests/{name}")

@@ -11,6 +11,7 @@ from ranklog.ingest.commit import (
     Place,
     is_stale,
     put_index,
+    put_manifests,
     put_markers,
     put_pointer,
     put_segment,
@@ -94,6 +95,7 @@ def ingest_frames(
         rows = fill_iteration(_apply_rules(gathered.rows, facts, own, report))
         beside = Beside(frames=tuple(_frame_ref(item) for item in frames))  # in one of its indexes
         arrival_ns = min(item.arrival_ns for item in frames)
+        put_manifests(store, [item.frame for item in frames])
         report.repeated += len(rows) - len(order)
         for part in split_hours(rows, order, gathered.notes):
             where = (source, first, last, keys.hour_of(arrival_ns))

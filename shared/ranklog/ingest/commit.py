@@ -16,8 +16,11 @@ from ranklog.errors import AlreadyExists
 from ranklog.layout import keys
 from ranklog.layout.segment import SegmentBytes
 from ranklog.limits import COMMIT_AGE_S_MAX
+from ranklog.model.frame import Frame
 from ranklog.model.index import SegmentRef
+from ranklog.model.stream import Stream
 from ranklog.store.protocol import Store
+from ranklog.stream.manifests import unpack_piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,22 @@ def put_markers(store: Store, place: Place, launches: Iterable[tuple[str, str]])
     for run, launch in sorted(set(launches)):
         with contextlib.suppress(AlreadyExists):
             store.put(place.marker_key(run, launch), b"", if_absent=True)
+
+
+def put_manifests(store: Store, frames: Iterable[Frame]) -> None:
+    """What processes say of their runs, before the index that names their streams is there."""
+    for frame in frames:
+        for entry in frame.streams:
+            for data in entry.manifests:
+                _put_manifest(store, entry.stream, unpack_piece(data))
+
+
+def _put_manifest(store: Store, stream: Stream, text: bytes) -> None:
+    digest = keys.hash_segment(text)
+    name = keys.ManifestName(stream.attempt, stream.rank, stream.host or "", digest)
+    with contextlib.suppress(AlreadyExists):
+        key = keys.manifest_key(stream.tenant, stream.run, stream.launch, name)
+        store.put(key, text, if_absent=True)
 
 
 def put_pointer(store: Store, place: Place, index: str) -> None:

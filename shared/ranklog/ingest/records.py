@@ -14,6 +14,7 @@ from ranklog.model.frame import Frame
 from ranklog.model.record import Record
 from ranklog.store.protocol import Store
 from ranklog.stream.frames import PRELUDE, decode_frame, peek_header
+from ranklog.stream.manifests import unpack_piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,9 @@ def check_frame(frame: Frame) -> None:
                 f"frame of tenant {frame.tenant!r} has a stream of {entry.stream.tenant!r}"
             )
         keys.launch_prefix(frame.tenant, entry.stream.run, entry.stream.launch)
+        for piece in entry.manifests:
+            unpack_piece(piece)
+            keys.encode_name(entry.stream.host or "")
     _check_text(frame)
     for column in frame.metadata:
         if not column.key.isprintable():

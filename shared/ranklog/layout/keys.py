@@ -9,6 +9,7 @@
     <tenant>/runs/<run>/<launch>/hours/<YYYY-MM-DDTHH>      zero bytes
     <tenant>/runs/<run>/<launch>/hours/late-<arrival day>   zero bytes
     <tenant>/runs/<run>/<launch>/imports/…
+    <tenant>/runs/<run>/<launch>/manifests/<attempt>.<rank or host>.<hash>.json
     <tenant>/config/rules/<name>.json
     <tenant>/pins/<pin>.json
     <tenant>/quarantine/<arrival day>/<source>.<sequence>   tenant `_unknown` where it can't be known
@@ -189,7 +190,7 @@ def index_of_arrival(tenant: str, hour: int, key: str) -> str:
 
 
 def hash_segment(data: bytes) -> str:
-    """What a segment's name ends in: 32 hex digits, blake2b-128 of its bytes."""
+    """What the name of a segment, or a manifest's piece, ends in: blake2b-128 of its bytes, in hex."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
@@ -246,6 +247,47 @@ def parse_hour_marker(key: str) -> int | str:
 def imports_prefix(tenant: str, run: str, launch: str) -> str:
     """What an importer remembers of the files of a launch."""
     return f"{launch_prefix(tenant, run, launch)}imports/"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ManifestName:
+    """What the name of a piece of a manifest says. `rank` None: of a process without one, by host."""
+
+    attempt: int
+    rank: int | None
+    host: str
+    digest: str
+
+    def render(self) -> str:
+        who = str(self.rank)
+        if self.rank is None:
+            who = _encode_dotless(self.host)
+            if len(who) > 100:  # a file's name holds 255 bytes
+                who = "~" + hash_segment(self.host.encode("utf-8", "surrogatepass"))
+            if who.isdecimal():  # a host named like a rank
+                who = f"%{ord(who[0]):02X}{who[1:]}"
+        return f"{self.attempt}.{who}.{self.digest}.json"
+
+
+def manifests_prefix(tenant: str, run: str, launch: str) -> str:
+    """Pieces of what the processes of a launch said of it."""
+    return f"{launch_prefix(tenant, run, launch)}manifests/"
+
+
+def manifest_key(tenant: str, run: str, launch: str, name: ManifestName) -> str:
+    return manifests_prefix(tenant, run, launch) + name.render()
+
+
+def parse_manifest_key(key: str) -> ManifestName:
+    """What the last part of a piece's key says; `host` is "" where it names a rank, a hash
+    where it is long. Raises Corrupt."""
+    parts = key.rpartition("/")[2].split(".")
+    if len(parts) != 4 or parts[3] != "json" or not parts[0].isdecimal():
+        raise Corrupt(f"not the name of a piece of a manifest: {key}")
+    attempt, who, digest, _ = parts
+    if who.isdecimal():
+        return ManifestName(int(attempt), int(who), "", digest)
+    return ManifestName(int(attempt), None, decode_name(who), digest)
 
 
 # --- the rest -----------------------------------------------------------------------------------
