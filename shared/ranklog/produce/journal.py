@@ -16,31 +16,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgpack
-
 from ranklog import limits
+from ranklog.produce import records
+from ranklog.produce.records import CLOSED, CONTEXT, DROP, LINE, SITE
 
 RECORD = struct.Struct("<HII")
 MAGIC = 0xA76C
+__all__ = ["CLOSED", "CONTEXT", "DROP", "LINE", "SITE", "JournalReader", "append", "encode_record"]
 _MAGIC_BYTES = struct.pack("<H", MAGIC)
-# First member of a record.
-SITE, CONTEXT, LINE, DROP, CLOSED = range(5)
 # A claim above this is damage; a line's text is cut far below it.
 RECORD_BYTES_MAX = 64 * limits.MIB
 READ_BYTES = 1 * limits.MIB
-# Packers that nobody uses now: making one is two thirds of packing a line. Whoever logs takes one
-# out, so a thread, or a signal handler amid a line, never meets one in use.
-_packers: list[Any] = []
 
 
 def encode_record(fields: list[Any]) -> bytes:
-    """One record. Strings may hold lone surrogates."""
-    try:
-        packer = _packers.pop()
-    except IndexError:
-        packer = msgpack.Packer(unicode_errors="surrogatepass")
-    body: bytes = packer.pack(fields)
-    _packers.append(packer)  # not after an error: then it is left to the collector of garbage
+    """One record, framed. Strings may hold lone surrogates."""
+    return framed(records.encode(fields))
+
+
+def framed(body: bytes) -> bytes:
+    """A body as the journal's file holds it."""
     return RECORD.pack(MAGIC, len(body), zlib.crc32(body)) + body
 
 
@@ -98,10 +93,9 @@ class JournalReader:
 
 def _fields(body: bytes) -> list[Any] | None:
     try:
-        fields = msgpack.unpackb(body, unicode_errors="surrogatepass")
-    except (ValueError, msgpack.UnpackException):
+        return records.decode(body)
+    except ValueError:
         return None
-    return fields if isinstance(fields, list) and fields else None
 
 
 def append(fd: int, record: bytes) -> bool:

@@ -1,0 +1,109 @@
+"""What a process writes of its lines: kinds of records, their bytes, and how the agent reads them.
+
+    [SITE, number, "file:line", function, logger]               defs file
+    [CONTEXT, number, rank, metadata]                           defs file
+    [DROP, lines, reason]                                       defs file
+    [CLOSED]                                                    defs file: the process said good-bye
+    [MANIFEST, …]                                               defs file, opaque here
+    [LINE, ts_ns, level, site, context, iteration, text, metadata, trace, arguments]
+    [TELEMETRY, ts_ns, context, iteration, {name: value}, dims]
+
+LINE and TELEMETRY lie in the ring; what the ring can't take (a record larger than a quarter of it,
+one of a signal handler that met the ring amid a record, all of them where no ring could be made)
+lies in the journal. Numbers are defined in the defs file before they are used: who reads ring and
+journal first and the defs file to its end after that knows every number it met.
+
+Trailing Nones of a LINE are left out. With `arguments`, the text is a template that nobody has
+formatted yet: only arguments that are exactly int, float, str, bool or None wait, so no tensor is
+ever kept, and the result is what formatting at once would have given.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgpack
+
+from ranklog import limits
+
+SITE, CONTEXT, LINE, DROP, CLOSED, TELEMETRY, MANIFEST = range(7)
+# Longer texts are cut; a frame could not carry them.
+TEXT_CHARACTERS_MAX = 8 * limits.MIB
+# Arguments that may be formatted later.
+DEFERRABLE = frozenset([int, float, str, bool, type(None)])
+
+# Packers that nobody uses now: making one is two thirds of packing a line. Whoever logs takes one
+# out, so a thread, or a signal handler amid a line, never meets one in use.
+_packers: list[Any] = []
+
+
+def encode(fields: list[Any] | tuple[Any, ...]) -> bytes:
+    """One body. Strings may hold lone surrogates. Raises OverflowError or TypeError."""
+    try:
+        packer = _packers.pop()
+    except IndexError:
+        packer = msgpack.Packer(unicode_errors="surrogatepass")
+    body: bytes = packer.pack(fields)
+    _packers.append(packer)  # not after an error: then it is left to the collector of garbage
+    return body
+
+
+def decode(body: bytes) -> list[Any]:
+    """The fields of a body. Raises ValueError for what is none."""
+    try:
+        fields = msgpack.unpackb(body, unicode_errors="surrogatepass", strict_map_key=False)
+    except (ValueError, msgpack.UnpackException) as error:
+        raise ValueError(f"no record: {error}") from error
+    if not isinstance(fields, list) or not fields:
+        raise ValueError(f"no record: {fields!r:.40}")
+    return fields
+
+
+def formatted(template: str, arguments: Any) -> str:
+    """`template % arguments`; a wrong format is the caller's bug, and the line is evidence of it."""
+    try:
+        return str(template % arguments)
+    except Exception as error:
+        return f"{template} {arguments!r:.300} (not formatted: {error!r})"
+
+
+def line_text(fields: list[Any]) -> str:
+    """The text of a LINE, formatted, with its traceback below; cut at TEXT_CHARACTERS_MAX."""
+    text: str = fields[6]
+    if len(fields) > 9 and fields[9] is not None:
+        text = formatted(text, tuple(fields[9]))
+        if len(text) > TEXT_CHARACTERS_MAX:
+            text = text[:TEXT_CHARACTERS_MAX]
+    trace = fields[8] if len(fields) > 8 else None
+    return text if trace is None else f"{text}\n{trace}"
+
+
+def line_metadata(fields: list[Any]) -> dict[str, Any] | None:
+    """What a LINE itself carries, without its context's."""
+    return fields[7] if len(fields) > 7 else None
+
+
+def telemetry_metadata(fields: list[Any]) -> dict[str, int | float | str]:
+    """Dimensions and values of a TELEMETRY record; values win. None is absent, a bool is a number."""
+    merged: dict[str, int | float | str] = {}
+    for part in (fields[5] if len(fields) > 5 else None, fields[4]):
+        for name, value in (part or {}).items():
+            if isinstance(value, bool):
+                merged[str(name)] = int(value)
+            elif isinstance(value, (int, float, str)):
+                merged[str(name)] = value
+            elif value is not None:
+                merged[str(name)] = str(value)[: limits.METADATA_STRING_BYTES_MAX // 4]
+    return merged
+
+
+def telemetry_text(fields: list[Any]) -> str:
+    """`loss=2.31 grad_norm=0.42 layer=h.3`: a TELEMETRY record as a line's text, values first."""
+    whole = telemetry_metadata(fields)
+    names = [str(name) for name in fields[4] if str(name) in whole]
+    names += [name for name in whole if name not in names]
+    return " ".join(f"{name}={_shown(whole[name])}" for name in names)
+
+
+def _shown(value: int | float | str) -> str:
+    return f"{value:.10g}" if isinstance(value, float) else str(value)

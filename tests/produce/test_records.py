@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ranklog.produce import records
+from ranklog.produce.records import LINE, TELEMETRY
+
+PLAIN = st.one_of(
+    st.integers(-(2**63), 2**64 - 1), st.floats(), st.text(), st.booleans(), st.none()
+)
+
+
+@given(st.lists(PLAIN))
+def test_fields_come_back_with_their_types(fields: list[Any]) -> None:
+    back = records.decode(records.encode([LINE, *fields]))
+
+    assert list(map(repr, back)) == list(map(repr, [LINE, *fields]))
+
+
+@given(
+    template=st.sampled_from(["%s", "%r", "%5s|", "%d", "%.3f", "%x", "%%", "%s %s", "a%", "%c"]),
+    arguments=st.lists(PLAIN, min_size=1, max_size=3),
+)
+def test_formatting_later_gives_what_formatting_at_once_gives(
+    template: str, arguments: list[Any]
+) -> None:
+    body = records.encode([LINE, 1, 20, 0, 0, None, template, None, None, tuple(arguments)])
+
+    later = records.line_text(records.decode(body))
+    assert later == records.formatted(template, tuple(arguments))
+
+
+def test_a_wrong_format_is_evidence() -> None:
+    text = records.line_text([LINE, 1, 20, 0, 0, None, "%d of %d", None, None, [1]])
+
+    assert text.startswith("%d of %d (1,) (not formatted: TypeError(")
+
+
+def test_a_line_has_as_many_fields_as_it_needs() -> None:
+    short: list[Any] = [LINE, 1, 20, 0, 0, None, "100%"]
+
+    assert records.line_text(short) == "100%"
+    assert records.line_metadata(short) is None
+    assert records.line_text([*short, {"a": 1}, "Traceback"]) == "100%\nTraceback"
+    assert records.line_metadata([*short, {"a": 1}]) == {"a": 1}
+
+
+def test_telemetry_is_a_line_with_its_values_as_metadata() -> None:
+    values = {"loss": 2.31, "grad_norm": 0.1 + 0.2, "ok": True, "gone": None, "n": 3}
+    fields = [TELEMETRY, 1, 0, 7, values, {"layer": "h.3", "loss": 1}]
+
+    assert records.telemetry_text(fields) == "loss=2.31 grad_norm=0.3 ok=1 n=3 layer=h.3"
+    assert records.telemetry_metadata(fields) == {
+        "layer": "h.3",
+        "loss": 2.31,
+        "grad_norm": 0.1 + 0.2,
+        "ok": 1,
+        "n": 3,
+    }
+
+
+@pytest.mark.parametrize("body", [b"", b"\x80", b"\x90", b"\xc1", b"\x93\x01"])
+def test_what_is_no_record_is_refused(body: bytes) -> None:
+    with pytest.raises(ValueError, match="no record"):
+        records.decode(body)
