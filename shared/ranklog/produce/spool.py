@@ -1,7 +1,9 @@
 """The folder where a host's processes leave what they log: one `.process` file each, and its files.
 
     <incarnation>.process   JSON: identity, pid and its start, which files belong to it
-    <incarnation>.lines     the SDK's journal
+    <incarnation>.defs      call sites, contexts, manifest, drops, good-bye: read anew from 0 by
+                            every agent, kept until the process is delivered
+    <incarnation>.lines     the journal: what the ring can't take, all lines where there is none
     <incarnation>.stdout    what was written to fd 1, as it was
     <incarnation>.acked     how far the collector delivered: offset and records, two uint64
     collector.lock          held by the one collector of the folder; its pid, for people
@@ -26,7 +28,10 @@ from ranklog.model.stream import Stream
 from ranklog.produce.identity import Identity
 
 ACK = struct.Struct("<QQ")
-JOURNAL = "logging"  # the channel of the SDK's lines
+JOURNAL = "logging"  # the channel of the SDK's lines, and the journal's name among the files
+# Among the files of a process too; no streams of their own: what they hold is of JOURNAL's stream.
+# The ring's name is a whole path, on tmpfs if there is room; a process may have none.
+DEFS, RING = "defs", "ring"
 
 
 @dataclass(frozen=True, slots=True)
