@@ -32,6 +32,8 @@ DURATION_NS = 5_400 * 1_000_000_000
 WINDOW_ROWS = 524_288
 FRAME_ROWS = 4_096
 NEEDLE = "GPU has fallen off the bus"
+# Whose lines report the loss, which the presets make metadata.
+REPORT_SITE = "train/loop.py:203"
 
 Ints = npt.NDArray[np.int64]
 
@@ -122,15 +124,20 @@ STREAMS = tuple(
 
 
 def corpus(
-    lines: int = 4_000_000, seed: int = 1, *, frame_rows: int = FRAME_ROWS
+    lines: int = 4_000_000,
+    seed: int = 1,
+    *,
+    frame_rows: int = FRAME_ROWS,
+    planted: int | None = None,
 ) -> Iterator[Frame]:
-    """Frames of a job of so many lines; window by window, agents take turns."""
+    """Frames of a job of so many lines; window by window, agents take turns. `planted`: exactly so
+    many lines have the needle, at even distances, and no other rare message is there."""
     random = np.random.default_rng(seed)
     numbers = [0] * AGENTS
     next_seq = np.zeros(RANKS, np.int64)
     for first in range(0, lines, WINDOW_ROWS):
         count = min(WINDOW_ROWS, lines - first)
-        window = _window(random, first, count, lines)
+        window = _window(random, first, count, lines, planted)
         cuts = [
             _cut(window.agent_edges[a], window.agent_edges[a + 1], frame_rows)
             for a in range(AGENTS)
@@ -168,7 +175,9 @@ class _Window:
     agent_edges: list[int]
 
 
-def _window(random: np.random.Generator, first: int, count: int, lines: int) -> _Window:
+def _window(
+    random: np.random.Generator, first: int, count: int, lines: int, planted: int | None
+) -> _Window:
     """Rows first .. first + count of the job, whose pace is even."""
     place = np.arange(first, first + count)
     per_iteration = RANKS * len(LOOP)
@@ -178,8 +187,12 @@ def _window(random: np.random.Generator, first: int, count: int, lines: int) -> 
     odd = np.flatnonzero(random.random(count) < ODD_SHARE)
     # Zipf-like: the first odd messages are frequent, the last come a few times.
     message[odd] = len(LOOP) + (400 * random.random(len(odd)) ** 3).astype(np.int64)
-    rare = np.flatnonzero(random.random(count) < RARE_SHARE)
-    message[rare] = len(MESSAGES) - len(RARE) + random.integers(0, len(RARE), len(rare))
+    if planted is None:
+        rare = np.flatnonzero(random.random(count) < RARE_SHARE)
+        message[rare] = len(MESSAGES) - len(RARE) + random.integers(0, len(RARE), len(rare))
+    else:
+        rare = (2 * np.arange(planted) + 1) * lines // (2 * planted) - first
+        message[rare[(rare >= 0) & (rare < count)]] = len(MESSAGES) - len(RARE)
     iterations = max(lines / per_iteration, 1)
     step_ns = DURATION_NS / iterations
     offset = np.array([m.offset for m in MESSAGES])[message]

@@ -1,7 +1,8 @@
 """What ranklog is measured against: rg over the bare text, DuckDB over plain Parquet in arrival order,
-ClickHouse in process (chdb: MergeTree with a text index).
+ClickHouse in process (chdb: MergeTree with a text index). VictoriaLogs has a module of its own.
 
-All read what `PlainFiles` wrote beside the store, from a warm page cache, on two threads.
+All read what `PlainFiles` wrote beside the store, from a warm page cache, on two threads. The plain
+table has, as a careful user's would, the loss of lines that name it as a number.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import zstandard
 
 from ranklog.model.frame import NO_ITERATION, NO_LEVEL, Frame
-from tests.bench.corpus import text_lines
+from tests.bench.corpus import REPORT_SITE, text_lines
 
 RG = Path(sys.executable).with_name("rg")
 
@@ -36,15 +38,27 @@ def plain_table(frame: Frame) -> pa.Table:
         [s.stream.rank if s.stream.rank is not None else -1 for s in frame.streams], np.int32
     )
     level, iteration = np.frombuffer(frame.level, "<i2"), np.frombuffer(frame.iteration, "<i8")
+    call_site = sites.take(pa.array(np.frombuffer(frame.site, "<u4")))
     columns = {
         "ts": pa.array(np.frombuffer(frame.ts, "<i8")),
         "rank": pa.array(ranks[np.frombuffer(frame.stream, "<u2")]),
         "level": pa.array(level, mask=level == NO_LEVEL),
         "iteration": pa.array(iteration, mask=iteration == NO_ITERATION),
-        "call_site": sites.take(pa.array(np.frombuffer(frame.site, "<u4"))),
+        "call_site": call_site,
+        "loss": _losses(text, call_site),
         "text": text,
     }
     return pa.table(columns)
+
+
+def _losses(text: Any, call_site: Any) -> Any:
+    """The number behind `loss ` in the lines of the one call site that reports it."""
+    rows = np.flatnonzero(pc.equal(call_site, REPORT_SITE).to_numpy(zero_copy_only=False))
+    found = pc.extract_regex(text.take(pa.array(rows)), r" loss (?P<loss>[0-9.]+) ")
+    places = np.full(len(text), -1)
+    places[rows] = np.arange(len(rows))
+    numbers = pc.struct_field(found, "loss").cast(pa.float64())
+    return numbers.take(pa.array(places, mask=places < 0))
 
 
 class PlainFiles:
@@ -116,12 +130,12 @@ class Duck:
 
     def __init__(self, files: PlainFiles) -> None:
         self._connection = duckdb.connect(config={"threads": 2})
-        self._path = str(files.parquet_path)
+        path = str(files.parquet_path).replace("'", "''")
+        self._connection.execute(f"CREATE VIEW plain AS FROM read_parquet('{path}')")
 
     def run(self, sql: str) -> Any:
         """All rows of the statement, in which `plain` is the file."""
-        self._connection.execute(sql.replace("plain", f"read_parquet('{self._path}')", 1))
-        return self._connection.fetchall()
+        return self._connection.execute(sql).fetchall()
 
 
 class ClickHouse:
@@ -139,22 +153,23 @@ class ClickHouse:
         self._ask(
             "CREATE TABLE bench.plain (ts Int64, rank Int32, level Nullable(Int16), "
             "iteration Nullable(Int64), call_site LowCardinality(Nullable(String)), "
-            "text String CODEC(ZSTD(3)), "
+            "loss Nullable(Float64), text String CODEC(ZSTD(3)), "
             "INDEX words text TYPE text(tokenizer = 'splitByNonAlpha')) "
             "ENGINE = MergeTree ORDER BY ts"
         )
         self._ask(
-            "INSERT INTO bench.plain SELECT ts, rank, level, iteration, call_site, text "
+            "INSERT INTO bench.plain SELECT ts, rank, level, iteration, call_site, loss, text "
             f"FROM file('{files.parquet_path.resolve()}', Parquet)"
         )
         self._ask("OPTIMIZE TABLE bench.plain FINAL")
+        self._ask("USE bench")
 
     def _ask(self, sql: str) -> str:
         return str(self._session.query(sql, "TabSeparated"))
 
     def run(self, sql: str) -> list[list[str]]:
         """All rows of the statement, as text."""
-        answer = self._ask(sql.replace("plain", "bench.plain", 1))
+        answer = self._ask(sql)
         return [line.split("\t") for line in answer.split("\n")[:-1]]
 
     def stored_bytes(self) -> int:

@@ -19,16 +19,8 @@ import time
 from pathlib import Path
 
 from ranklog.client import Client
-from tests.bench.__main__ import RUN, ask_ranklog
-from tests.bench.suite import Question, questions
-
-
-def account(client: Client, question: Question) -> dict[str, float]:
-    """Milliseconds by stage, as the answer reports them."""
-    if question.mode == "lines":
-        return client.search(question.query, run=RUN, limit=0).report.ms
-    by = ("call_site",) if question.mode == "groups" else ()
-    return client.count(question.query, run=RUN, by=by).report.ms
+from tests.bench.asking import ask_ranklog
+from tests.bench.suite import Question, questions, take_sample
 
 
 def show_times(client: Client, question: Question, repeat: int) -> None:
@@ -40,7 +32,8 @@ def show_times(client: Client, question: Question, repeat: int) -> None:
         ask_ranklog(client, question)
         walls.append(time.perf_counter() - wall)
         cpus.append(time.process_time() - cpu)
-    stages = " ".join(f"{name} {ms:.1f}" for name, ms in account(client, question).items())
+    ms = ask_ranklog(client, question).report.ms
+    stages = " ".join(f"{name} {spent:.1f}" for name, spent in ms.items())
     wall_ms, cpu_ms = statistics.median(walls) * 1e3, min(cpus) * 1e3
     print(f"{question.name:30} wall {wall_ms:8.1f} cpu {cpu_ms:8.1f}   {stages}")
 
@@ -66,7 +59,7 @@ def main() -> int:
     parser.add_argument("--top", type=int, default=20)
     options = parser.parse_args()
     client = Client(store=str(options.folder / "store"), tenant="bench")
-    for question in questions(options.folder / "bare.log"):
+    for question in questions(take_sample(client, options.folder / "bare.log")):
         if not options.words:
             show_times(client, question, options.repeat)
         elif any(word in question.name for word in options.words):
