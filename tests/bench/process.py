@@ -15,13 +15,15 @@ from tests.bench.corpus import NEEDLE
 from tests.bench.figures import Figure, show
 from tests.bench.suite import RUN
 
+RANKLOG = Path(sys.executable).with_name("ranklog")
+
 
 def measure(folder: Path, repeat: int = 5) -> list[Figure]:
     """From fork to exit."""
     where = ["--store", str(folder / "store"), "--tenant", "bench", "--run", RUN]
 
     def search() -> int:
-        command = [sys.executable, "-m", "ranklog", "search", f'"{NEEDLE}"', *where]
+        command = [str(RANKLOG), "search", f'"{NEEDLE}"', *where]
         done = subprocess.run(command, capture_output=True, check=True)
         return len(done.stdout.splitlines())
 
