@@ -1,0 +1,78 @@
+"""What must not leave the process in a manifest: values of secret names, and texts that look like keys.
+
+Of the environment only variables of known kinds are kept at all: what a run depends on, not what it
+may open.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+MASK = "***"
+_NAME = re.compile(
+    r"(?i)(pass(word|wd|phrase)?|secrets?|credentials?|(^|[_.\-])(keys?|token|auth|cookie|pwd)"
+    r"|api_?key|access_?key|(api|access|auth|hf|hub|wandb|bearer)_?token|signature|webhook|dsn)$"
+)
+# Keys of services by their own look, and the password in an address.
+_TEXT = re.compile(
+    r"(?P<scheme>\b[a-z][a-z0-9+.\-]*://)[^\s/@:]*:[^\s/@]+(?=@)"
+    r"|\b(?:sk-[\w\-]{16,}|hf_\w{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w\-]{16,}"
+    r"|xox[abprs]-[\w\-]{10,}|A(?:KIA|SIA)[0-9A-Z]{16}|AIza[\w\-]{30,}"
+    r"|eyJ[\w\-]{8,}\.[\w\-]{8,}\.[\w\-]+)"
+    r"|(?i:\bbearer\s+[\w\-.=+/]{12,})"
+)
+_OPTION = re.compile(r"--?([\w.\-]+)(=.*)?$", re.DOTALL)
+
+_KEPT = (
+    "RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK ROLE_RANK NODE_RANK NNODES HOSTNAME "
+    "MASTER_ADDR MASTER_PORT JOB_COMPLETION_INDEX VIRTUAL_ENV CONDA_DEFAULT_ENV CONDA_PREFIX "
+    "LD_LIBRARY_PATH LD_PRELOAD PYTHONPATH PYTHONHASHSEED PYTHONUNBUFFERED LANG LC_ALL TZ USER"
+).split()
+_KEPT_PREFIXES = tuple(
+    (
+        "TORCH PYTORCH NCCL_ RCCL_ CUDA_ CUBLAS CUDNN NVIDIA_ NVTE_ ROCM HIP_ HSA_ GLOO_ UCX_ FI_ "
+        "OFI_ EFA_ IB_ MLX OMP_ MKL_ KMP_ OPENBLAS SLURM_ PMI PMIX OMPI_ MPI PET_ JOBSET_ XLA_ JAX_ "
+        "TPU_ TRITON TF_ HF_ TRANSFORMERS_ ACCELERATE_ FSDP_ DEEPSPEED MEGATRON TITAN_ PRIMUS_ "
+        "RANKLOG_ RAY_ LIGHTNING"
+    ).split()
+)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a key, variable or option of that name holds what nobody else may see."""
+    return _NAME.search(name) is not None
+
+
+def mask_text(text: str) -> str:
+    """The text without keys of services and passwords in addresses."""
+    return _TEXT.sub(lambda found: f"{found['scheme'] or ''}{MASK}", text)
+
+
+def mask_command(words: Sequence[str]) -> list[str]:
+    """A command's words; the value of `--api-key VALUE` and `--token=VALUE` is masked."""
+    masked: list[str] = []
+    hide_next = False
+    for word in words:
+        option = _OPTION.fullmatch(word)
+        if hide_next and option is None:
+            masked.append(MASK)
+            hide_next = False
+            continue
+        hide_next = False
+        if option and is_secret_name(option[1].replace("-", "_")):
+            hide_next = option[2] is None
+            masked.append(word if hide_next else f"{word.partition('=')[0]}={MASK}")
+        else:
+            masked.append(mask_text(word))
+    return masked
+
+
+def kept_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that say what a run depends on; secret ones among them are masked."""
+    more = environ.get("RANKLOG_ENVIRONMENT", "").split()
+    kept = {}
+    for name, value in sorted(environ.items()):
+        if name in _KEPT or name in more or name.startswith(_KEPT_PREFIXES):
+            kept[name] = MASK if is_secret_name(name) else mask_text(value)[:4096]
+    return kept
