@@ -10,9 +10,9 @@ import pytest
 
 from ranklog.ingest.batch import Record, ingest_batch
 from ranklog.model.frame import FrameStream
+from ranklog.model.manifest import encode_piece
 from ranklog.store.memory import MemoryStore
 from ranklog.stream.frames import encode_frame
-from ranklog.stream.manifests import encode_piece
 from tests.ingest.frames import T0, Row, make_frame, stream
 
 PIECE = {"owner": "ada", "config": {"lr": 0.1}}

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from ranklog.limits import MANIFEST_BYTES_MAX
+from ranklog.model.manifest import unpack_piece
 from ranklog.produce.identity import Identity
 from ranklog.produce.journal import JournalReader
 from ranklog.produce.manifest import Given, append_piece, write
 from ranklog.produce.records import MANIFEST
-from ranklog.stream.manifests import unpack_piece
 
 LEADER = Identity("acme", "llama", "17", 0, "n0", 0, 0, 16)
 OTHER = Identity("acme", "llama", "17", 0, "n0", 3, 3, 16)

@@ -18,9 +18,9 @@ from ranklog.layout.segment import SegmentBytes
 from ranklog.limits import COMMIT_AGE_S_MAX
 from ranklog.model.frame import Frame
 from ranklog.model.index import SegmentRef
+from ranklog.model.manifest import unpack_piece
 from ranklog.model.stream import Stream
 from ranklog.store.protocol import Store
-from ranklog.stream.manifests import unpack_piece
 
 
 @dataclass(frozen=True, slots=True)

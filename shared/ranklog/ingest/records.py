@@ -11,10 +11,10 @@ import numpy.typing as npt
 from ranklog.errors import BadInput, Corrupt, NewerVersion
 from ranklog.layout import keys
 from ranklog.model.frame import Frame
+from ranklog.model.manifest import unpack_piece
 from ranklog.model.record import Record
 from ranklog.store.protocol import Store
 from ranklog.stream.frames import PRELUDE, decode_frame, peek_header
-from ranklog.stream.manifests import unpack_piece
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ranklog.errors import TooLarge
+from ranklog.model.manifest import encode_piece
 from ranklog.produce import detached, trouble
 from ranklog.produce.identity import Identity
 from ranklog.produce.journal import append, encode_record
@@ -29,7 +30,6 @@ from ranklog.produce.plain import plain
 from ranklog.produce.records import MANIFEST
 from ranklog.produce.secrets import kept_environment, mask_command
 from ranklog.produce.spool import open_append
-from ranklog.stream.manifests import encode_piece
 
 VERSION = 1
 # In this order members of a piece that is too long are left out; it says which.

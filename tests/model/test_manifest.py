@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ranklog.errors import Corrupt, TooLarge
 from ranklog.limits import MANIFEST_JSON_BYTES_MAX
-from ranklog.stream.manifests import encode_piece, unpack_piece
+from ranklog.model.manifest import encode_piece, unpack_piece
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
