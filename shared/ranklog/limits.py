@@ -42,6 +42,9 @@ TEMPLATES_PER_SEGMENT_MAX = 4_096
 TEMPLATES_BYTES_MAX = 1 * MIB
 # Smallest unit pruned or scanned: 16-32 k rows measured best (design, index measurements).
 ROW_GROUP_ROWS = 32_768
+# Rows of the rarest templates of a segment, which have a row group of their own: a read of what was
+# seldom said unpacks so few. More would take frequent templates apart from those that resemble them.
+RARE_ROWS_MAX = ROW_GROUP_ROWS // 32
 # A segment of more rows is cut into equal spans of time of about this many, so that a range of time
 # in a large segment is few row groups. Templates are clustered inside a span.
 TIME_BUCKET_ROWS = 32 * ROW_GROUP_ROWS
@@ -71,6 +74,10 @@ METADATA_COLUMN_VALUES_MIN = 16
 METADATA_COLUMNS_ALWAYS = 32
 # Distinct letter runs kept per row group; past it the row group is doubt for one-word literals.
 LETTER_RUNS_PER_ROW_GROUP_MAX = 4_096
+
+# A segment of less text has no filters of grams: all of it is scanned in the time that a few row
+# groups of a larger one take, and in small segments the index is the larger share.
+GRAMS_TEXT_BYTES_MIN = 8 * MIB
 
 # A changed rule reaches every ingest within this.
 RULES_AGE_S_MAX = 60
@@ -150,6 +157,8 @@ RANGE_GAP_BYTES_MAX = 256 * KIB
 RANGE_GETS_IN_FLIGHT_MAX = 16
 # Byte ranges of local files that a process remembers as undamaged: a tenth of a KiB each.
 CHECKED_RANGES_MAX = 200_000
+# Parquet footers of segments that a process remembers, some 30 KiB each.
+FOOTERS_KEPT_MAX = 512
 # One task's time; a slower one is interrupted and reported.
 TASK_SECONDS_MAX = 120.0
 # On Lambda: less than the scan function's 60 s, and what a root keeps of its own time to merge and

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ranklog.errors import Unavailable
 from ranklog.ingest import records as records_module
 from ranklog.ingest.batch import IngestReport, Record, ingest_batch
-from ranklog.layout import groups, keys, schema, segment, templates, tokens, tokens_pure
+from ranklog.layout import filters, groups, keys, schema, segment, templates, tokens, tokens_pure
 from ranklog.layout.index import SegmentIndex
 from ranklog.limits import DAY_NS, HOUR_NS
 from ranklog.model.frame import (
@@ -151,16 +151,19 @@ def test_every_line_comes_back_and_the_index_is_true_of_it(rows: list[Row]) -> N
         check_index(index, table(store, index))
 
 
-@given(st.lists(some_rows(), max_size=12), st.integers(1, 4), st.integers(1, 40))
+@given(
+    st.lists(some_rows(), max_size=12), st.integers(1, 4), st.integers(0, 4), st.integers(1, 40)
+)
 @settings(deadline=None, max_examples=50)
 def test_row_groups_and_buckets_of_any_size_are_true_too(
-    rows: list[Row], group_rows: int, bucket_rows: int
+    rows: list[Row], group_rows: int, rare_rows: int, bucket_rows: int
 ) -> None:
     store = MemoryStore()
     with pytest.MonkeyPatch.context() as patch:
-        for module in (groups, segment):
-            patch.setattr(module, "ROW_GROUP_ROWS", group_rows)
-        patch.setattr(segment, "TIME_BUCKET_ROWS", bucket_rows)
+        patch.setattr(order, "ROW_GROUP_ROWS", group_rows)
+        patch.setattr(order, "RARE_ROWS_MAX", rare_rows)
+        patch.setattr(filters, "GRAMS_TEXT_BYTES_MIN", 0)
+        patch.setattr(order, "TIME_BUCKET_ROWS", bucket_rows)
         ingest(store, make_frame(rows), arrival_ns=T0 + 2 * HOUR_NS)
     for index in indexes(store):
         check_index(index, table(store, index))
@@ -224,7 +227,9 @@ def check_row(index: SegmentIndex, group: int, row: dict[str, Any]) -> None:
     mixed = [*tokens_pure.mixed_tokens(envelope), *tokens_pure.mixed_tokens(body)]
     assert max(map(len, mixed), default=0) <= index.longest_mixed[row["tid"]]
     for token in mixed:
-        assert not tokens_pure.is_indexed_token(token) or index.bloom_may_contain(group, token)
+        if tokens_pure.is_indexed_token(token):
+            assert index.bloom_may_contain(group, token)
+            assert index.token_may_hold(group, token[1:]) and index.token_may_hold(group, token)
         runs, noise = tokens_pure.letter_runs(token)
         found = index.head.row_groups[group].runs
         assert found is None or runs <= found
@@ -523,8 +528,8 @@ def test_a_line_too_long_to_take_apart_is_doubt_and_comes_back(
     for module in (templates, tokens):
         monkeypatch.setattr(module, "LINE_ANALYSED_BYTES_MAX", 20)
     monkeypatch.setattr(tokens, "BATCH_BYTES", 20)
-    for module in (groups, segment):
-        monkeypatch.setattr(module, "ROW_GROUP_ROWS", 2)
+    monkeypatch.setattr(order, "ROW_GROUP_ROWS", 2)
+    monkeypatch.setattr(order, "RARE_ROWS_MAX", 0)
     long = "nccl7 " * 4
     store = MemoryStore()
     ingest(store, make_frame([Row("b c2d"), Row("a1b"), Row(long), Row("3: " + long, body_at=3)]))

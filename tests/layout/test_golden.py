@@ -1,7 +1,7 @@
 """Bytes that were written once: every later version reads them as they were meant.
 
 The files were made by versions 1 and 2 of the formats from `test_index.HEAD`, `SEGMENT_ROWS` and
-`SEGMENT_ROWS_2`; `line-v2-sums.idx` has the section that version 2 got later. A change of the format
+`SEGMENT_ROWS_2`; `line-v2-sums.idx` and `line-v2-grams.idx` have sections that version 2 got later. A change of the format
 adds files; it never rewrites these.
 """
 
@@ -22,7 +22,7 @@ import zstandard
 from ranklog.layout.index import SegmentIndex
 from ranklog.layout.schema import STREAMS_METADATA, VERSION_METADATA
 from tests.ingest.frames import T0, Row, stream
-from tests.layout.test_index import HEAD, ROWS, SITES, SUMS, TEMPLATES
+from tests.layout.test_index import GRAMS, HEAD, ROWS, SITES, SUMS, TEMPLATES
 
 GOLDEN = Path(__file__).parent / "golden"
 SEGMENT_ROWS = [
@@ -54,6 +54,19 @@ def test_an_index_with_sums_reads_as_it_did() -> None:
     tag, at, length, crc = struct.unpack_from("<4sIII", data, 12 + 16 * 7)
     assert (tag, crc) == (b"sums", zlib.crc32(data[at : at + length]))
     assert struct.unpack("<5I", data[at : at + length]) == SUMS
+
+
+def test_an_index_with_grams_reads_as_it_did() -> None:
+    data = (GOLDEN / "line-v2-grams.idx").read_bytes()
+    index = SegmentIndex.open(data, "k")
+    assert (index.head, index.sums) == (HEAD, SUMS)
+    tag, at, length, crc = struct.unpack_from("<4sIII", data, 12 + 16 * 8)
+    section = data[at : at + length]
+    assert (tag, crc) == (b"gram", zlib.crc32(section))
+    # the first group's filter has two bytes, and its bloom no long tokens; the second has none
+    assert section == struct.pack("<2I", 2 << 1 | 1, 0) + GRAMS[0].bits
+    assert not index.token_may_hold(0, "4fa1c0") and index.token_may_hold(0, "abc12")
+    assert index.token_may_hold(1, "4fa1c0")
 
 
 @pytest.mark.parametrize("version", [1, 2])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ranklog.errors import Corrupt, NewerVersion
+from ranklog.layout.grams import SHORT_TOKENS, GramFilter
 from ranklog.layout.index import INDEX_VERSION, SegmentIndex, encode_index
 from ranklog.model.frame import Drop, Fence, StreamEnd
 from ranklog.model.index import (
@@ -76,17 +78,19 @@ SITES = (
     SiteCount(None, None, None, None, 2, 1, 7, 5, 5, ((0, 1), (3, 1))),
 )
 SUMS = (1, 2**32 - 1, 0, 5, 6)  # of the footer, then of two chunks in two row groups
+GRAMS = (GramFilter(b"\x00\xff", holds_long=True), GramFilter(b""))
 
 
-def encoded() -> bytes:
+def encoded(head: IndexHead = HEAD, grams: Sequence[GramFilter] = ()) -> bytes:
     return encode_index(
-        HEAD,
+        head,
         templates=TEMPLATES,
         template_rows=ROWS,
         longest_mixed=b"\x00\x05\x00",
         sites=SITES,
         footer_bytes=10,
         blooms=b"\xff" * 32,
+        grams=grams,
         sums=SUMS,
     )
 
@@ -109,6 +113,38 @@ def test_an_index_of_fences_has_no_segment() -> None:
     head = IndexHead(INDEX_VERSION, "line", None, 0, 0, 0, 0, (), (), ())
     index = SegmentIndex.open(encode_index(head), "k")
     assert (index.head, index.templates, index.template_rows, index.sites) == (head, ("",), (), ())
+
+
+def test_filters_of_grams_say_what_no_token_holds() -> None:
+    with_grams = SegmentIndex.open(encoded(grams=GRAMS), "k")
+    # slots in the lower half of all have a bit in the first byte, which is empty
+    assert not with_grams.token_may_hold(0, "4fa1c0")
+    assert with_grams.token_may_hold(0, "abc12")
+    assert with_grams.token_may_hold(1, "4fa1c0")
+    assert SegmentIndex.open(encoded(), "k").token_may_hold(0, "4fa1c0")
+
+
+def test_a_bloom_without_long_tokens_is_not_asked_for_them() -> None:
+    blooms = bytes(32)
+    head = dataclasses.replace(HEAD, bloom_key=SHORT_TOKENS)
+    found = SegmentIndex.open(encode_index(head, blooms=blooms, grams=GRAMS), "k")
+    asked = [found.bloom_may_contain(group, token) for group in (0, 1) for token in ("a1b2", LONG)]
+    assert asked == [False, True, False, False]
+    other = dataclasses.replace(HEAD, bloom_key="from a later version")
+    assert SegmentIndex.open(encode_index(other, blooms=blooms), "k").bloom_may_contain(0, "a1b2")
+
+
+LONG = "4fa1c07b92"
+
+
+def test_filters_of_other_row_groups_are_corrupt() -> None:
+    for grams in (GRAMS[:1], (*GRAMS, *GRAMS)):
+        index = SegmentIndex.open(encode_index(HEAD, grams=grams), "k")
+        with pytest.raises(Corrupt, match="does not fit"):
+            index.token_may_hold(0, "abc12")
+    head = dataclasses.replace(HEAD, bloom_key=SHORT_TOKENS)
+    with pytest.raises(Corrupt, match="without section gram"):
+        SegmentIndex.open(encode_index(head), "k").bloom_may_contain(0, LONG)
 
 
 def test_sums_of_other_chunks_are_corrupt() -> None:
@@ -137,11 +173,12 @@ def read_all(data: bytes) -> None:
     )
     for i in range(len(index.head.row_groups)):
         index.bloom_may_contain(i, "a1")
+        index.token_may_hold(i, LONG)
 
 
 @given(st.data())
 def test_damage_is_corrupt_and_nothing_else(draw: st.DataObject) -> None:
-    data = bytearray(encoded())
+    data = bytearray(encoded(grams=GRAMS))
     at = draw.draw(st.integers(0, len(data) - 1))
     data[at] ^= draw.draw(st.integers(1, 255))
     with pytest.raises((Corrupt, NewerVersion)):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranklog.errors import BadQuery
-from ranklog.layout import groups, segment
+from ranklog.layout import filters, groups, segment
 from ranklog.model.frame import NO_ITERATION, NO_LEVEL, STREAM_RANK
 from ranklog.model.query import Expr, NearSet
 from ranklog.plan.parse import parse_query
@@ -24,8 +24,9 @@ ROWS = 4
 @pytest.fixture(autouse=True, scope="module")
 def small_row_groups() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(groups, "ROW_GROUP_ROWS", ROWS)
-        patch.setattr(segment, "ROW_GROUP_ROWS", ROWS)
+        patch.setattr(order, "ROW_GROUP_ROWS", ROWS)
+        patch.setattr(order, "RARE_ROWS_MAX", 0)
+        patch.setattr(filters, "GRAMS_TEXT_BYTES_MIN", 0)
         yield
 
 
@@ -67,6 +68,14 @@ WORDS = st.sampled_from(
         "NCCL",
         "nccl2",
         "_x",
+        "4fa1c07b92de",
+        "4FA1c0-7B92dE",
+        "4fa1c07b92df0e",
+        "xfa1c07y",
+        "deadbeef4fa1c0",
+        "1234567e890",
+        "1234567890",
+        "a1" * 70,
         "\x00",
         "9\x00b",
     ]
@@ -106,8 +115,15 @@ def shape(rows: list[Row], plain: bool) -> list[Row]:
 
 
 CORPORA = st.builds(shape, st.lists(lines(), min_size=1, max_size=14), st.booleans())
+IDS = st.sampled_from(
+    ["4fa1c07b92de", "4fa1c07b92df0e", "deadbeef4fa1c0", "1234567e890", "a1a1a1a1"]
+)
+PARTS = st.tuples(IDS, st.integers(0, 9), st.integers(5, 12)).map(lambda p: p[0][p[1] :][: p[2]])
 PIECES = st.one_of(
-    PHRASES, PHRASES.flatmap(lambda t: st.integers(0, 4).map(lambda i: t[i:] or "s"))
+    PHRASES,
+    PHRASES.flatmap(lambda t: st.integers(0, 4).map(lambda i: t[i:] or "s")),
+    PARTS,
+    st.tuples(PARTS, SEPARATORS, PARTS).map("".join),
 )
 LITERALS = PIECES.map(
     lambda t: '"' + t.replace("\\", "\\\\").replace('"', '\\"').replace("\x00", "\\x00") + '"'
@@ -146,6 +162,10 @@ ATOMS = st.sampled_from(
         "é",
         "[:=]",
         "dead",
+        "fa1c07",
+        "A1C07B9",
+        "beef4fa",
+        "34567",
         "nccl",
         r"\B",
     ]
@@ -281,6 +301,22 @@ BUS = ["fell off the bus", "fell off the bus7", "x9fell off the bus", "fell off 
         (["loss", "gain"], "//", ["loss", "gain"]),
         (["loss", "gain"], "NOT *", []),
         (["日本 1", "日x"], "日本", ["日本 1"]),
+        (["id 4fa1c07b92de", "id 5fa1c17b92de"], "fa1c07b", ["id 4fa1c07b92de"]),
+        (["id 4fa1c07b92de", "id 5fa1c17b92de"], "/FA1C07B/i", ["id 4fa1c07b92de"]),
+        (["id 4FA1C07B92DE", "id 5fa1c17b92de"], "/fa1c07b/i", ["id 4FA1C07B92DE"]),
+        (["id 4fa1c07b92de", "id 5fa1c17b92de"], "fa1c07bx", []),
+        (["id 4fa1c07b92de", "id 5fa1c17b92de"], r"/fa1c07b\w+ /", []),
+        (
+            ["id 4fa1c07b92de", "id 5fa1c17b92de"],
+            "/fa1c07|fa1c17/",
+            ["id 4fa1c07b92de", "id 5fa1c17b92de"],
+        ),
+        (["9deadbeef4", "9feedcafe4", "deadbeef"], "eadbe", ["9deadbeef4", "deadbeef"]),
+        (["no 1234567e890", "no 12345 x", "no x1"], "4567e8", ["no 1234567e890", "no x1"]),
+        (["no 1234567890", "no x12345678", "x9"], "34567", ["no 1234567890", "no x12345678", "x9"]),
+        (["a1" * 65, "b2" * 65, "4fa1c07b92de"], "c07b92", ["a1" * 65, "b2" * 65, "4fa1c07b92de"]),
+        (["4fa1c07b92de", "x\x00 5fa1c17b92de"], "a1c17b", ["x\x00 5fa1c17b92de"]),
+        (["4fa1c07b92de é", "éfa1c07bé"], "fa1c07bé", ["éfa1c07bé"]),
     ],
 )
 def test_of_these_texts_these_are_left(texts: list[str], query: str, expected: list[str]) -> None:

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from ranklog.layout.grams import bloom_key
 from ranklog.layout.groups import describe_groups
 from ranklog.layout.index import INDEX_VERSION, encode_index
 from ranklog.layout.metadata import choose_columns
+from ranklog.layout.order import order_rows
 from ranklog.layout.rows import I64, MetadataValues, Rows
-from ranklog.layout.segment import SegmentBytes, order_rows, write_segment
+from ranklog.layout.segment import SegmentBytes, write_segment
 from ranklog.layout.tables import longest_by_template, site_counts, stream_entries, template_runs
 from ranklog.layout.templates import (
     TemplateIds,
@@ -84,14 +86,16 @@ def build_segment(
 ) -> BuiltSegment:
     """The segment of the rows `chosen` (indices into `rows`, in (stream, seq) order; at least one)."""
     numbered = renumber(facts.numbered, chosen)
-    permutation = order_rows(rows, chosen, numbered.ids)
-    order, tids = chosen[permutation], numbered.ids[permutation]
+    placed = order_rows(rows, chosen, numbered.ids)
+    order, tids = chosen[placed.permutation], numbered.ids[placed.permutation]
     entries, places = _stream_table(rows, chosen, beside.notes)
     in_segment = np.zeros(len(rows), np.bool_)
     in_segment[chosen] = True
     columns = choose_columns(metadata, in_segment)
-    segment = write_segment(rows, order, tids, places, columns)
-    grouped = describe_groups(rows, order, places, facts.extracted, columns, segment.chunks)
+    segment = write_segment(rows, order, placed.starts, tids, places, columns)
+    grouped = describe_groups(
+        rows, order, placed.starts, places, facts.extracted, columns, segment.chunks
+    )
     ts = rows.ts[chosen]
     head = IndexHead(
         version=INDEX_VERSION,
@@ -108,6 +112,7 @@ def build_segment(
         frames=beside.frames,
         envelopes=envelope_templates(rows, chosen, facts.extracted, facts.opaque),
         odd_case=_has_odd_case(rows),
+        bloom_key=bloom_key(grouped.filters.grams),
     )
 
     def index(ref: SegmentRef) -> bytes:
@@ -120,7 +125,8 @@ def build_segment(
             ),
             sites=site_counts(rows, order, tids),
             footer_bytes=segment.footer_bytes,
-            blooms=grouped.blooms,
+            blooms=grouped.filters.blooms,
+            grams=grouped.filters.grams,
             sums=segment.sums,
         )
 

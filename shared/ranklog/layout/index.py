@@ -8,8 +8,8 @@
     …      sections, one after the other
 
 Numbers are little-endian and unsigned. Sections are zstd frames of msgpack, except `blom` (bare
-filters), `foot` (zstd of the length of the Parquet footer) and `sums` (bare CRC-32s of the segment's
-parts; not in every index). A reader skips tags it does not know; a change that it must know raises
+filters), `foot` (zstd of the length of the Parquet footer), `sums` (bare CRC-32s of the segment's
+parts) and `gram` (lengths of filters, and the bare filters); not every index has the last two. A reader skips tags it does not know; a change that it must know raises
 the version. Pure: msgpack and zstandard only.
 """
 
@@ -19,6 +19,7 @@ import struct
 import zlib
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, TypeVar
 
 import msgpack
@@ -26,6 +27,14 @@ import zstandard
 
 from ranklog.errors import Corrupt, NewerVersion
 from ranklog.layout import bloom, tokens_pure
+from ranklog.layout.grams import (
+    ALL_TOKENS,
+    LONG_TOKEN_BYTES,
+    SHORT_TOKENS,
+    GramFilter,
+    gram_slots,
+    grams_held,
+)
 from ranklog.layout.index_head import head_from_map, head_to_map
 from ranklog.layout.packed import (
     pack_column,
@@ -45,6 +54,7 @@ _SECTION = struct.Struct("<4sIII")
 _FOOTER = struct.Struct("<Q")
 _TAGS = (b"head", b"tmpl", b"rows", b"long", b"site", b"foot", b"blom")
 _SUMS = b"sums"  # indexes from before it have none
+_GRAMS = b"gram"  # only in indexes of segments of much text
 _SITE_FIELDS = tuple(name for name in SiteCount.__slots__ if name != "ranks")
 # What a damaged section's msgpack may raise on its way into our values.
 _DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, struct.error)
@@ -61,6 +71,7 @@ def encode_index(
     sites: Sequence[SiteCount] = (),
     footer_bytes: int = 0,
     blooms: bytes = b"",
+    grams: Sequence[GramFilter] = (),
     sums: Sequence[int] = (),
     level: int = 13,
 ) -> bytes:
@@ -83,6 +94,10 @@ def encode_index(
     }
     if sums:
         sections[_SUMS] = struct.pack(f"<{len(sums)}I", *sums)
+    if grams:
+        sizes = (len(one.bits) << 1 | one.holds_long for one in grams)
+        table = struct.pack(f"<{len(grams)}I", *sizes)
+        sections[_GRAMS] = b"".join([table, *(one.bits for one in grams)])
     offset = _PREFIX.size + _SECTION.size * len(sections)
     table = b""
     for tag, data in sections.items():
@@ -129,7 +144,7 @@ class SegmentIndex:
 
     def check(self) -> None:
         """Whether every section is there and undamaged, without unpacking any. Raises Corrupt."""
-        for tag in (*_TAGS, *({_SUMS} & self._sections.keys())):
+        for tag in (*_TAGS, *({_SUMS, _GRAMS} & self._sections.keys())):
             self._stored(tag)
 
     def __repr__(self) -> str:
@@ -183,8 +198,45 @@ class SegmentIndex:
             raise Corrupt(f"section sums does not fit the row groups: {self.key}")
         return struct.unpack(f"<{len(data) // 4}I", data)
 
+    def token_may_hold(self, row_group: int, part: str) -> bool:
+        """Whether an indexed token of the group's rows may hold these letters and digits."""
+        slots = gram_slots(part)
+        if not slots or not self._gram_places:
+            return True
+        offset, size, _ = self._gram_places[row_group]
+        return grams_held(self._grams, offset, size, slots)
+
+    @cached_property
+    def _gram_places(self) -> tuple[tuple[int, int, bool], ...]:
+        """(offset, length, the bloom has no long tokens) of each row group's filter; () without."""
+        if _GRAMS not in self._sections:
+            return ()
+        count = len(self.head.row_groups)
+        sizes = struct.unpack_from(f"<{count}I", self._grams.ljust(4 * count))
+        offsets = tuple(accumulate((size >> 1 for size in sizes), initial=4 * count))
+        if offsets[-1] != len(self._grams):
+            raise Corrupt(f"section gram does not fit the row groups: {self.key}")
+        return tuple(
+            (at, size >> 1, bool(size & 1)) for at, size in zip(offsets, sizes, strict=False)
+        )
+
+    @cached_property
+    def _grams(self) -> bytes:
+        return self._stored(_GRAMS)
+
     def bloom_may_contain(self, row_group: int, token: str | bytes) -> bool:
-        """Whether rows of the group may hold an indexed token (`tokens_pure.is_indexed_token`)."""
+        """Whether rows of the group may hold an indexed token (`tokens_pure.is_indexed_token`).
+
+        True as well where the bloom leaves it to the grams, or holds what we don't know.
+        """
+        held = self.head.bloom_key
+        if held == SHORT_TOKENS and len(token) >= LONG_TOKEN_BYTES:
+            if not self._gram_places:
+                raise Corrupt(f"index without section gram: {self.key}")
+            if self._gram_places[row_group][2]:
+                return True
+        if held not in (ALL_TOKENS, SHORT_TOKENS):
+            return True
         return self._may_contain(row_group, tokens_pure.token_hash(token))
 
     def bloom_may_contain_value(self, row_group: int, key: str, value: str) -> bool:

@@ -76,6 +76,10 @@ class Rows:
         offsets[1::2] = self.offsets[:-1] + self.body_at
         return offsets
 
+    def of_pieces(self, piece: I64) -> I64:
+        """The row of each piece."""
+        return piece >> 1 if self.has_envelopes else piece
+
     def texts(self) -> Any:
         """The lines as Arrow strings, without a copy of the text."""
         return string_array(self.offsets, self.text)

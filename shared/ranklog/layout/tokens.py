@@ -44,14 +44,16 @@ _CLASS = bytes(
 class Extracted:
     """What a batch holds. `hashes`: U64[n], equal exactly where templates are (but for 2^-64).
 
-    `token_piece`, `token_hash`: indexed tokens. `longest`: uint8[n], longest mixed token.
-    `run_piece`, `run_hash`, `run_at`, `run_length`: letter runs that are not hex noise, with their
-    place in the bytes. `hex_piece`: pieces with runs of only a-f, may repeat.
+    `token_piece`, `token_hash`, `token_at`, `token_length`: indexed tokens with their place in the
+    bytes. `longest`: uint8[n], longest mixed token. `run_piece`, `run_hash`, `run_at`, `run_length`:
+    letter runs that are not hex noise, with their place. `hex_piece`: pieces with runs of only a-f, may repeat.
     """
 
     hashes: U64
     token_piece: I64
     token_hash: U64
+    token_at: I64
+    token_length: I64
     longest: Bytes
     run_piece: I64
     run_hash: U64
@@ -83,7 +85,8 @@ def extract(text: Bytes, offsets: I64) -> Extracted:
 def _moved(part: Extracted, pieces: int, start: int) -> Extracted:
     for numbers in (part.token_piece, part.run_piece, part.hex_piece):
         numbers += pieces
-    part.run_at.__iadd__(start)
+    for places in (part.token_at, part.run_at):
+        places += start
     return part
 
 
@@ -108,11 +111,13 @@ def _extract_batch(b: Bytes, off: I64) -> Extracted:
     piece = np.searchsorted(counts, chosen, "right") - 1
     at, length = starts.take(chosen), ends.take(chosen) - starts.take(chosen)
     keep = np.flatnonzero((length <= TOKEN_BYTES_MAX) & ~_float_like(b, runs, first, past))
-    tokens = hash_spans(words, at.take(keep), length.take(keep), _LOW)
+    token_at, token_length = at.take(keep), length.take(keep)
     return Extracted(
         hashes,
         piece.take(keep),
-        tokens,
+        hash_spans(words, token_at, token_length, _LOW),
+        token_at,
+        token_length,
         _longest(piece, length, len(off) - 1),
         *_letter_runs(words, runs, off),
     )

@@ -134,7 +134,7 @@ class IndexHead:
     overflow: tuple[str, ...] = ()
     frames: tuple[FrameRef, ...] = ()
     replaces: tuple[str, ...] = ()
-    bloom_key: str = "mixed"  # which tokens the blooms hold
+    bloom_key: str = "mixed"  # which tokens the blooms hold: layout.grams
     extra: dict[str, object] = field(default_factory=dict)
     envelopes: tuple[str, ...] | None = ("",)
     odd_case: bool = False

@@ -26,7 +26,6 @@ from ranklog.layout.tokens_pure import (
 from ranklog.plan.tables import tables_of
 
 _LETTERS = re.compile(r"[A-Za-z]+")
-_MIXED = "mixed"
 _LONGEST_CAP = 255
 
 
@@ -101,10 +100,11 @@ class Dictionary:
 
     def _check(self, variable: Variable, group: int) -> bool:
         word = variable.word
-        if not variable.left_open and not variable.right_open and is_indexed_token(word):
-            known = self.index.head.bloom_key == _MIXED
-            if known and not self.index.bloom_may_contain(group, word):
-                return False
+        whole = not variable.left_open and not variable.right_open and is_indexed_token(word)
+        if whole and not self.index.bloom_may_contain(group, word):
+            return False
+        if not self.index.token_may_hold(group, word):
+            return False
         return all(
             self._may_have_run(
                 run[0].lower(),
