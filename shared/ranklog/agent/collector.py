@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ranklog import limits
+from ranklog.agent.copies import Copies
 from ranklog.agent.framer import Framer
 from ranklog.agent.sinks import Sink, open_sink
 from ranklog.agent.sources import JournalSource, TextSource
@@ -55,7 +56,8 @@ class _Process:
             if channel == spool.JOURNAL:
                 self.sources[channel] = JournalSource(folder / name, files, state)
             else:
-                self.sources[channel] = TextSource(folder / name, state)
+                copies = Copies.of(folder / files.incarnation, channel)
+                self.sources[channel] = TextSource(folder / name, state, copies)
 
     def is_over(self, hurry: bool) -> bool:
         """No byte will come any more, and the exit code is known if a launcher tells it."""
@@ -236,6 +238,7 @@ class Collector:
         process.close()
         incarnation = process.files.incarnation
         names = [f"{incarnation}.process", *process.files.files.values(), f"{incarnation}.acked"]
+        names += [f"{incarnation}.copies", f"{incarnation}.exit"]
         for name in names:
             (self._folder / name).unlink(missing_ok=True)
 

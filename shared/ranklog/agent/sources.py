@@ -6,11 +6,13 @@ anew gives every line the seq it had (only the time of a captured line is its re
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
 
 from ranklog import limits
+from ranklog.agent.copies import Copies
 from ranklog.agent.framer import PIECE_BYTES, Framer, Row, StreamState, character_start
 from ranklog.model.frame import LEVEL_INFERRED, LEVEL_INHERITED, NO_LF, TS_ARRIVAL, CallSite
 from ranklog.model.levels import ERROR
@@ -95,11 +97,14 @@ class TextSource:
     kept; the others are counted as dropped.
     """
 
-    def __init__(self, path: Path, state: StreamState) -> None:
+    def __init__(self, path: Path, state: StreamState, copies: Copies | None = None) -> None:
+        """`copies`: what the process prints of lines that it logs; it is left out."""
         self.state = state
         self.records = 0
         self.offset = 0
         self._file = path.open("rb", buffering=0)
+        self._copies = copies
+        self._seen = 0  # the file's size at the last reading: its copies are noted by now
         self._pending = b""
         self._group: int | None = None
         self._mid_line = False  # the last row was a piece, and this one continues it
@@ -108,8 +113,8 @@ class TextSource:
 
     def read(self, framer: Framer, now_ns: int, *, final: bool) -> None:
         """Move whole lines to the framer; `final`: also what no line feed ended."""
-        while chunk := self._file.read(READ_BYTES):
-            self.offset += len(chunk)
+        upto = self._decided_upto(final)
+        while chunk := self._next(upto, final):
             *whole, pending = (self._pending + chunk).split(b"\n")
             for line in whole:
                 self._take(framer, now_ns, self._shortened(framer, now_ns, line), 0)
@@ -123,6 +128,32 @@ class TextSource:
 
     def close(self) -> None:
         self._file.close()
+        if self._copies is not None:
+            self._copies.close()
+
+    def _decided_upto(self, final: bool) -> int | None:
+        """How far copies are known: one is noted right after it was written, so as far as the file
+        went at the last reading. None: this process notes none."""
+        if self._copies is None or not self._copies.refresh():
+            return None
+        known, self._seen = self._seen, os.fstat(self._file.fileno()).st_size
+        return self._seen if final else known
+
+    def _next(self, upto: int | None, final: bool) -> bytes:
+        """Bytes that are no copies of logged lines, up to READ_BYTES; none for now, or at the end."""
+        fd = self._file.fileno()
+        if upto is None or self._copies is None:
+            chunk = os.pread(fd, READ_BYTES, self.offset)
+            self.offset += len(chunk)
+            return chunk
+        while True:
+            size = max(0, min(READ_BYTES, upto - self.offset))
+            chunk = os.pread(fd, size, self.offset)
+            at_end = final and self.offset + len(chunk) >= upto
+            kept, decided = self._copies.split(chunk, self.offset, final=at_end)
+            self.offset += decided
+            if kept or not decided:
+                return kept
 
     def _shortened(self, framer: Framer, now_ns: int, line: bytes) -> bytes:
         """What is left of a long line when its last state is kept or pieces of it are sent.

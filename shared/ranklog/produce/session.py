@@ -14,7 +14,14 @@ from typing import Any
 
 from ranklog.model.levels import INFO, parse_level
 from ranklog.produce import spool, trouble
-from ranklog.produce.capture import Console, capture_descriptors, release_descriptors
+from ranklog.produce.capture import (
+    Captured,
+    capture_descriptors,
+    finish_capture,
+    forget_faults,
+    inherited_capture,
+    release_descriptors,
+)
 from ranklog.produce.console import ConsoleCopy
 from ranklog.produce.handler import RanklogHandler
 from ranklog.produce.hooks import Hooks
@@ -33,22 +40,27 @@ class Session:
     def __init__(self, producer: Producer, destination: str | None) -> None:
         self.producer = producer
         self.handler = RanklogHandler(producer)
-        self.console: Console | None = None
+        self._captured: Captured | None = None
         self._copy: ConsoleCopy | None = None
         self._destination = destination
         self._hooks: Hooks | None = None
         self._root_level: int | None = None
         self._pid = os.getpid()
 
-    def attach(self, level: int, capture: bool, captured: bool) -> None:
+    def attach(self, level: int, capture: bool, launched: bool) -> None:
         """Take part in logging, hooks and, if asked, fd 1 and 2."""
-        if capture and not captured:
-            self.console = capture_descriptors(self.producer.folder, self.producer.process)
-        if capture or captured:
-            self._copy = ConsoleCopy(self.console)
+        self._captured = inherited_capture()
+        if capture and self._captured is None:
+            self._captured = capture_descriptors(
+                self.producer.folder,
+                self.producer.process,
+                lambda text: self.producer.emit(logging.WARNING, 0, text),
+            )
+        if self._captured is not None:
+            self._copy = ConsoleCopy(self._captured)
             self.handler = RanklogHandler(self.producer, self._copy)
             self._copy.move_handlers(logging.getLogger())
-        self.producer.has_destination = self._destination is not None or captured
+        self.producer.has_destination = self._destination is not None or launched
         self._tell_of_no_destination()
         if self._destination:
             self.producer.ensure_collector = self._ensure_collector
@@ -64,8 +76,11 @@ class Session:
         self._hooks = Hooks(self.producer, self._copy)
         self._hooks.install()
 
-    def close(self, timeout_s: float) -> int:
-        """Detach, end the stream, wait; how many records are not delivered."""
+    def close(self, timeout_s: float, *, ending: bool = False) -> int:
+        """Detach, end the stream, wait; how many records are not delivered.
+
+        `ending`: the process does too, and what it prints until then is captured still.
+        """
         logging.getLogger().removeHandler(self.handler)
         if self._root_level is not None:
             logging.getLogger().setLevel(self._root_level)
@@ -73,8 +88,8 @@ class Session:
             self._hooks.remove()
         if self._copy is not None:
             self._copy.close()
-        if self.console is not None and os.getpid() == self._pid:
-            release_descriptors(self.console)
+        if self._captured is not None and os.getpid() == self._pid:
+            (finish_capture if ending else release_descriptors)(self._captured)
         self.producer.close()
         return self.producer.flush(timeout_s)
 
@@ -98,18 +113,15 @@ class Session:
             str(folder),
             self._destination,
         ]
-        outputs: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        if self.console is not None:
-            command.append("--mirror")
-            outputs = {"stdout": self.console.stdout, "stderr": self.console.stderr}
         # No child of ours: a job that waits for any child must not meet it, nor have a zombie.
         subprocess.run(
             ["/bin/sh", "-c", '"$@" &', "sh", *command],
             stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             start_new_session=True,
             env=_collector_environment(),
             check=False,
-            **outputs,
         )
 
 
@@ -202,12 +214,16 @@ def flush(timeout_s: float = 5.0) -> int:
 
 def close(timeout_s: float = EXIT_WAIT_S) -> int:
     """End this process's stream, and undo what `init` attached; as `flush`."""
+    return _close(timeout_s, ending=False)
+
+
+def _close(timeout_s: float, *, ending: bool) -> int:
     global _session
     session, _session = _session, None
     if session is None:
         return 0
     try:
-        return session.close(timeout_s)
+        return session.close(timeout_s, ending=ending)
     except Exception:
         trouble.swallow("closing")
         return 0
@@ -216,7 +232,8 @@ def close(timeout_s: float = EXIT_WAIT_S) -> int:
 def _close_at_exit() -> None:
     """A launcher delivers what is in the spool; without one, a container may end with us."""
     if _session is not None:
-        close(0.0 if _session.producer.process.launched else EXIT_WAIT_S)
+        launched = _session.producer.process.launched
+        _close(0.0 if launched else EXIT_WAIT_S, ending=True)
 
 
 def handler() -> logging.Handler:
@@ -227,6 +244,7 @@ def handler() -> logging.Handler:
 def _after_fork_in_child() -> None:
     if _session is not None:
         _session.producer.forked()
+        forget_faults()
 
 
 def _surroundings() -> Surroundings:
