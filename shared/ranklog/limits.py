@@ -20,6 +20,8 @@ FRAME_STREAMS_MAX = 65_535
 # leaves out packages, then configuration, and says so; a longer one makes a frame corrupt.
 MANIFEST_BYTES_MAX = 128 * KIB
 MANIFEST_JSON_BYTES_MAX = 4 * MIB
+# Pieces of one launch's manifest that a reader reads; of more, the newest attempt's highest ranks.
+MANIFEST_PIECES_READ_MAX = 16_384
 
 # --- names ------------------------------------------------------------------------------------
 # A tenant's, run's or launch's name in a key, percent-encoded: a file name holds 255 bytes on disk.

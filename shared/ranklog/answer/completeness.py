@@ -13,7 +13,7 @@ what it said has not arrived, nobody can tell. What is not proven is *behind*, n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,6 +24,8 @@ from ranklog.model.index import StreamEntry
 from ranklog.model.stream import DENSE, Stream
 from ranklog.plan.overlap import difference, union
 
+# Ranks by (run, launch, attempt).
+Declared = Mapping[tuple[str, str, int], frozenset[int]]
 CERTIFICATES = ("none", "import", "agent", "producer")  # weakest first
 _MONOTONE = ("producer", "agent")
 
@@ -83,12 +85,15 @@ class _StreamState:
     end: StreamEnd | None = None
     ranks: set[int] = field(default_factory=set)  # its own, and those of labelled lines
 
-    def __post_init__(self) -> None:
-        if self.stream.rank is not None:
-            self.ranks.add(self.stream.rank)
+    @property
+    def is_named_only(self) -> bool:
+        """A manifest named it, and it never said anything: not even that there was nothing to say."""
+        return not (self.parts or self.fences or self.drops or self.end)
 
     def add(self, entry: StreamEntry) -> None:
         self.ranks.update(rank for rank, _ in entry.ranks)
+        if self.stream.rank is not None:
+            self.ranks.add(self.stream.rank)
         if entry.ranges and entry.min_ts is not None and entry.max_ts is not None:
             low, high, last = entry.min_ts, entry.max_ts, len(entry.ranges) - 1
             self.parts += [
@@ -132,9 +137,10 @@ def judge(
     entries: Iterable[StreamEntry],
     window: Window,
     skipped: Sequence[dict[str, Any]] = (),
+    declared: Declared | None = None,
 ) -> Completeness:
     """Completeness of what was read; `skipped`: {"segment", "reason"} of what could not be."""
-    return with_skipped(judge_streams(entries, window), skipped)
+    return with_skipped(judge_streams(entries, window, declared), skipped)
 
 
 def with_skipped(judged: Completeness, skipped: Sequence[dict[str, Any]]) -> Completeness:
@@ -144,8 +150,10 @@ def with_skipped(judged: Completeness, skipped: Sequence[dict[str, Any]]) -> Com
     return result
 
 
-def judge_streams(entries: Iterable[StreamEntry], window: Window) -> Completeness:
-    """What the stream tables alone say."""
+def judge_streams(
+    entries: Iterable[StreamEntry], window: Window, declared: Declared | None = None
+) -> Completeness:
+    """What the stream tables alone say. `declared`: ranks that manifests speak of, by attempt."""
     states = stream_states(entries)
     result = Completeness(streams=len(states))
     result.certified = _weakest(state.stream.certified for state in states.values())
@@ -161,7 +169,7 @@ def judge_streams(entries: Iterable[StreamEntry], window: Window) -> Completenes
         mark = _watermark(state, window, gaps)
         if mark is not None:
             marks.append(mark)
-    result.absent = absent_ranks(states.values())
+    result.absent = absent_ranks(states.values(), declared)
     result.watermark_ns = min(marks, default=None)
     result.state = _worst(result)
     return result
@@ -261,11 +269,14 @@ def _watermark(state: _StreamState, window: Window, gaps: Sequence[tuple[int, in
     return max((part.high for part in state.parts if part.end <= before), default=0)
 
 
-def absent_ranks(states: Iterable[_StreamState]) -> list[int]:
-    """Ranks of an attempt's world of which no stream has a line or a name in what was read.
+def absent_ranks(states: Iterable[_StreamState], declared: Declared | None = None) -> list[int]:
+    """Ranks of an attempt's world, or that a manifest speaks of, of which no stream says anything.
 
     A world that is said to be larger than any is taken for a mistake.
     """
+    expected: dict[tuple[str, str, int], set[int]] = {
+        key: set(ranks) for key, ranks in (declared or {}).items()
+    }
     worlds: dict[tuple[str, str, int], int] = {}
     seen: dict[tuple[str, str, int], set[int]] = {}
     for state in states:
@@ -273,8 +284,12 @@ def absent_ranks(states: Iterable[_StreamState]) -> list[int]:
         key = (stream.run, stream.launch, stream.attempt)
         size = stream.world_size or 0
         worlds[key] = max(worlds.get(key, 0), size if size <= WORLD_RANKS_MAX else 0)
-        seen.setdefault(key, set()).update(state.ranks)
+        if state.is_named_only:
+            expected.setdefault(key, set()).update(state.ranks)
+        else:
+            seen.setdefault(key, set()).update(state.ranks)
     missing: set[int] = set()
-    for key, size in worlds.items():
-        missing |= set(range(size)) - seen.get(key, set())
+    for key in worlds.keys() | expected.keys():
+        world = expected.get(key, set()) | set(range(worlds.get(key, 0)))
+        missing |= world - seen.get(key, set())
     return sorted(missing)

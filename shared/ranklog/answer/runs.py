@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ranklog.answer.completeness import Window, judge
+from ranklog.answer.manifests import flatten, topology
 from ranklog.answer.render import completeness_json, render_time
 from ranklog.limits import SECOND_NS
 from ranklog.model.frame import StreamEnd
@@ -65,29 +66,49 @@ def _place(item: StreamSum) -> tuple[Any, ...]:
     return (stream.run, stream.launch, stream.attempt, rank, *names)
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the processes of a launch said of it; `ranks`: who said something, by attempt."""
+
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+    ranks: Mapping[int, frozenset[int]] = field(default_factory=dict)
+
+
 def run_rows(
-    entries: Iterable[StreamEntry], now_ns: int, skipped: Sequence[dict[str, Any]] = ()
+    entries: Iterable[StreamEntry],
+    now_ns: int,
+    skipped: Sequence[dict[str, Any]] = (),
+    told: Mapping[str, Told] | None = None,
 ) -> list[dict[str, Any]]:
-    """One object per launch, newest first."""
+    """One object per launch, newest first. `told`: by run_id."""
     launches: dict[str, list[StreamSum]] = {}
     for item in sum_streams(entries):
         launches.setdefault(item.stream.run_id, []).append(item)
-    rows = [_run_row(sums, now_ns, skipped) for sums in launches.values()]
+    rows = [
+        _run_row(sums, now_ns, skipped, (told or {}).get(run_id, Told()))
+        for run_id, sums in launches.items()
+    ]
     return sorted(rows, key=lambda row: (row["first_ns"] or 0, row["run_id"]), reverse=True)
 
 
 def _run_row(
-    sums: Sequence[StreamSum], now_ns: int, skipped: Sequence[dict[str, Any]]
+    sums: Sequence[StreamSum], now_ns: int, skipped: Sequence[dict[str, Any]], told: Told
 ) -> dict[str, Any]:
     stream = sums[0].stream
     entries = [entry for item in sums for entry in item.entries]
     first, last = _extent(sums)
+    manifest = told.manifest
+    sizes = [manifest.get("world_size"), *(item.stream.world_size for item in sums)]
+    declared = {
+        (stream.run, stream.launch, attempt): ranks for attempt, ranks in told.ranks.items()
+    }
+    hosts = {item.stream.rank: item.stream.host for item in sums if item.stream.rank is not None}
     return {
         "run": stream.run,
         "run_id": stream.run_id,
         "state": _state(sums, last, now_ns),
         "attempts": _attempts(sums),
-        "world_size": max((item.stream.world_size or 0 for item in sums), default=0) or None,
+        "world_size": max((size or 0 for size in sizes), default=0) or None,
         "ranks": sorted({rank for item in sums for rank in _ranks(item)}),
         "first_ns": first,
         "first": None if first is None else render_time(first),
@@ -99,16 +120,26 @@ def _run_row(
         "lines": sum(item.lines for item in sums),
         "points": 0,
         "bytes": sum(item.text_bytes for item in sums),
-        "owner": None,
-        "tags": {},
-        "completeness": completeness_json(judge(entries, Window(), skipped)),
+        "hosts": sorted({item.stream.host for item in sums if item.stream.host}),
+        "owner": manifest.get("owner"),
+        "tags": dict(manifest.get("tags", {})),
+        "topology": topology(manifest, hosts),
+        "config": flatten(manifest.get("config", {})) if manifest.get("config") else {},
+        "completeness": completeness_json(judge(entries, Window(), skipped, declared)),
     }
 
 
 def _ranks(item: StreamSum) -> set[int]:
     """Ranks that speak in a stream: its own, and those of its lines' contexts."""
     others = {rank for entry in item.entries for rank, _ in entry.ranks if rank >= 0}
-    return others if item.stream.rank is None else others | {item.stream.rank}
+    if item.stream.rank is None or not any(_says_anything(entry) for entry in item.entries):
+        return others
+    return others | {item.stream.rank}
+
+
+def _says_anything(entry: StreamEntry) -> bool:
+    """Whether more than a manifest names the stream."""
+    return bool(entry.ranges or entry.fences or entry.drops or entry.end)
 
 
 def _attempts(sums: Sequence[StreamSum]) -> list[dict[str, Any]]:

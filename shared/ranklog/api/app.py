@@ -171,8 +171,8 @@ def _add_reading(app: Resolver, client: Callable[[], Client]) -> None:
 
 def _add_listings(app: Resolver, client: Callable[[], Client]) -> None:
     @app.get("/v1/runs", responses=_answers(models.Rows, "runs"))
-    def runs(asked: Annotated[models.RunsParameters, Query()]) -> Response[str]:
-        _refuse_unknown(app, models.RunsParameters)
+    def runs(asked: Annotated[models.RunListParameters, Query()]) -> Response[str]:
+        _refuse_unknown(app, models.RunListParameters)
         listing = client().runs(**_given(asked))
         return respond_rows(listing.to_json("runs"), "runs", app.current_event.headers)
 

@@ -88,6 +88,13 @@ class RunsParameters(BaseModel):
     tz: Text = "UTC"
 
 
+class RunListParameters(RunsParameters):
+    """Runs that a query over their manifests finds; with the whole manifest, if asked."""
+
+    query: Text = ""
+    manifest: bool = False
+
+
 class StreamsParameters(BaseModel):
     """The run stands in the path."""
 

@@ -27,6 +27,12 @@ QUERY = Positional(
     "above is query text, even when it begins with -",
     many=True,
 )
+RUNS_QUERY = Positional(
+    "QUERY",
+    "terms on runs: state:failed owner:ada tags.team:nlp config.optimizer.lr>0.1 packages.torch:2.* "
+    "git.dirty:1 world_size>=64; words are looked for in names, owner, tags and command",
+    many=True,
+)
 READING = flags.WHERE + flags.RESTRICTIONS
 
 COMMANDS: tuple[Command, ...] = (
@@ -75,8 +81,10 @@ COMMANDS: tuple[Command, ...] = (
         "runs",
         "lists the runs, newest first",
         "ranklog.cli.runs",
-        READING,
-        example="ranklog runs --since 7d",
+        READING + flags.RUNS,
+        (RUNS_QUERY,),
+        query=True,
+        example="ranklog runs 'owner:ada config.lr>0.1 git.dirty:1' --since 7d",
     ),
     Command(
         "streams",

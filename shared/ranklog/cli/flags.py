@@ -148,6 +148,10 @@ COMPARE = (
     Flag("--exit-code", "exit with 4 where there is a difference"),
 )
 
+RUNS = (
+    Flag("--manifest", "all that is known of each run: code, configuration, hosts, attachments"),
+)
+
 CALLSITES = (
     Flag("--limit", "at most N (default: 50 on a terminal, else all; 0: all)", "N", type=whole),
     Flag("--uneven", "only what ranks do not say equally often"),
@@ -205,6 +209,7 @@ ALL: tuple[tuple[Flag, ...], ...] = (
     RESTRICTIONS,
     SEARCH,
     COMPARE,
+    RUNS,
     CALLSITES,
     PATTERNS,
     TAIL,

@@ -58,7 +58,7 @@ class Backend(Protocol):
 
     def close(self) -> None: ...
 
-    def runs(self, given: Restrictions) -> Listing: ...
+    def runs(self, query: str, given: Restrictions, *, manifest: bool) -> Listing: ...
 
     def streams(self, given: Restrictions) -> Listing: ...
 
@@ -239,9 +239,12 @@ class Client:
             timeout_s=timeout_s,
         )
 
-    def runs(self, **given: Unpack[Restrictions]) -> Listing:
-        """Launches, newest first."""
-        return self._backend.runs(given)
+    def runs(
+        self, query: str = "", *, manifest: bool = False, **given: Unpack[Restrictions]
+    ) -> Listing:
+        """Launches, newest first. The query asks for what manifests say: `owner:ada config.lr>0.1
+        git.dirty:1`; `manifest`: rows with the whole manifest, of every rank and host."""
+        return self._backend.runs(query, given, manifest=manifest)
 
     def streams(self, run: str | None = None, **others: Any) -> Listing:
         """Streams of a run, by rank and channel."""

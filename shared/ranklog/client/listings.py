@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator
+from typing import Any
 
 from ranklog.answer.completeness import Window, judge
+from ranklog.answer.facts import check_terms, facts_hold, run_facts, unknown_keys
 from ranklog.answer.render import render_time
 from ranklog.answer.runs import run_rows, stream_rows
 from ranklog.client.answer import Listing
+from ranklog.client.manifests import Manifests, load_manifests
 from ranklog.client.reader import Reader
 from ranklog.client.search import Search, begin, timed
+from ranklog.client.warn import check_patterns
 from ranklog.layout import schema
 from ranklog.merge.lines import line_rank
 from ranklog.model import query as q
@@ -30,8 +35,13 @@ _SITE_KEYS = (
 )
 
 
-def list_runs(reader: Reader, query: q.Query) -> Listing:
-    """Launches with their states, newest first. Bounds choose launches; a row is of all of it."""
+def list_runs(reader: Reader, query: q.Query, *, manifest: bool = False) -> Listing:
+    """Launches with their states, newest first. Bounds choose launches; a row is of all of it.
+
+    The query asks for facts of runs and of their manifests; `manifest`: rows with the whole one.
+    """
+    check_terms(query.expr)
+    check_patterns(query.expr, reader.regexes)
     report = Report()
     with timed(report, "list"):
         if query.run is not None:
@@ -48,12 +58,39 @@ def list_runs(reader: Reader, query: q.Query) -> Listing:
         for entry in index.head.streams
         if wanted is None or entry.stream.run_id in wanted
     ]
-    report.bytes_read = loaded.bytes_read
-    rows = run_rows(entries, reader.now_ns(), loaded.failed)
+    launches_seen = {(entry.stream.run, entry.stream.launch) for entry in entries}
+    with timed(report, "scan"):
+        told = load_manifests(reader.store, reader.tenant, launches_seen, whole=manifest)
+    report.bytes_read = loaded.bytes_read + told.bytes_read
+    report.warnings += told.warnings
+    rows = run_rows(entries, reader.now_ns(), loaded.failed, told.told)
     rows = [row for row in rows if _touches(row["first_ns"], row["last_ns"], query)]
+    rows = _asked_for(rows, told, query, reader, report)
+    if manifest:
+        rows = [row | {"manifest": told.told[row["run_id"]].manifest} for row in rows]
     report.run_ids = [row["run_id"] for row in rows]
     # complete unless an index could not be read; each row has its own
     return Listing(rows, judge((), Window(), loaded.failed), report)
+
+
+def _asked_for(
+    rows: list[dict[str, Any]], told: Manifests, query: q.Query, reader: Reader, report: Report
+) -> list[dict[str, Any]]:
+    """Rows whose facts fulfil the query; a key that none has is a warning."""
+    if isinstance(query.expr, q.Everything):
+        return rows
+    facts = [run_facts(row, told.told[row["run_id"]].manifest) for row in rows]
+    for key in unknown_keys(query.expr, facts):
+        known = {name for one in facts for name in one}
+        near = difflib.get_close_matches(key, known, n=1)
+        report.warnings.append(
+            f"no run in scope has the key {key}" + (f"; did you mean {near[0]}?" if near else "")
+        )
+    return [
+        row
+        for row, one in zip(rows, facts, strict=True)
+        if facts_hold(query.expr, one, reader.regexes)
+    ]
 
 
 def _touches(first_ns: int | None, last_ns: int | None, query: q.Query) -> bool:

@@ -108,8 +108,8 @@ class Local:
     def close(self) -> None:
         self.reader.close()
 
-    def runs(self, given: Restrictions) -> Listing:
-        return list_runs(self.reader, self._query("", given))
+    def runs(self, query: str, given: Restrictions, *, manifest: bool) -> Listing:
+        return list_runs(self.reader, self._query(query, given), manifest=manifest)
 
     def streams(self, given: Restrictions) -> Listing:
         return list_streams(self.reader, self._query("", given))

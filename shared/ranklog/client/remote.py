@@ -175,8 +175,9 @@ class Remote:
     def close(self) -> None:
         """Nothing runs here."""
 
-    def runs(self, given: Restrictions) -> Listing:
-        return self._listing("GET", "/v1/runs", "runs", dict(given))
+    def runs(self, query: str, given: Restrictions, *, manifest: bool) -> Listing:
+        words = {**given, "query": query or None, "manifest": manifest or None}
+        return self._listing("GET", "/v1/runs", "runs", words)
 
     def streams(self, given: Restrictions) -> Listing:
         words = dict(given)
