@@ -42,8 +42,9 @@ STATEMENTS = [
 
 @pytest.fixture(params=["memory", "disk"])
 def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    for module in ("segment", "groups", "encoding"):  # several row groups
+    for module in ("order", "encoding"):  # several row groups
         monkeypatch.setattr(f"ranklog.layout.{module}.ROW_GROUP_ROWS", 25)
+    monkeypatch.setattr("ranklog.layout.order.RARE_ROWS_MAX", 5)
     found: Store = MemoryStore() if request.param == "memory" else DiskStore(tmp_path / "store")
     random_corpus(11, batches=2, rows=60).ingest(found)
     return found

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ranklog.errors import Unavailable
 from ranklog.ingest import records as records_module
 from ranklog.ingest.batch import IngestReport, Record, ingest_batch
-from ranklog.layout import filters, groups, keys, schema, segment, templates, tokens, tokens_pure
+from ranklog.layout import filters, keys, order, schema, templates, tokens, tokens_pure
 from ranklog.layout.index import SegmentIndex
 from ranklog.limits import DAY_NS, HOUR_NS
 from ranklog.model.frame import (
@@ -151,9 +151,7 @@ def test_every_line_comes_back_and_the_index_is_true_of_it(rows: list[Row]) -> N
         check_index(index, table(store, index))
 
 
-@given(
-    st.lists(some_rows(), max_size=12), st.integers(1, 4), st.integers(0, 4), st.integers(1, 40)
-)
+@given(st.lists(some_rows(), max_size=12), st.integers(1, 4), st.integers(0, 4), st.integers(1, 40))
 @settings(deadline=None, max_examples=50)
 def test_row_groups_and_buckets_of_any_size_are_true_too(
     rows: list[Row], group_rows: int, rare_rows: int, bucket_rows: int

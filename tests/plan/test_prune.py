@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranklog.errors import BadQuery
-from ranklog.layout import filters, groups, segment
+from ranklog.layout import filters, order
 from ranklog.model.frame import NO_ITERATION, NO_LEVEL, STREAM_RANK
 from ranklog.model.query import Expr, NearSet
 from ranklog.plan.parse import parse_query

@@ -1,4 +1,4 @@
-"""Rows to one segment: order, columns, Parquet bytes; and where each column chunk lies in them.
+"""Rows in order to one segment: columns, Parquet bytes; and where each column chunk lies in them.
 
 Shapes: n rows of the segment. Encodings and levels are measured (docs/storage-format.md).
 """
@@ -9,6 +9,7 @@ import json
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from ranklog.layout.encoding import writer_options
 from ranklog.layout.keys import hash_segment
 from ranklog.layout.metadata import MetadataColumns
 from ranklog.layout.rows import I32, I64, NO_HEAD, Rows
-from ranklog.limits import ROW_GROUP_ROWS, TIME_BUCKET_ROWS
 from ranklog.model.frame import NO_ITERATION, NO_LEVEL, NO_SITE, STREAM_RANK
 from ranklog.model.stream import Stream
 
@@ -48,32 +48,15 @@ class SegmentBytes:
     sums: tuple[int, ...]
 
 
-def order_rows(rows: Rows, chosen: I64, tids: I32) -> I64:
-    """A permutation of `chosen` (positions): by time bucket, template, time; ties as given.
-
-    Inside a template, by time is smaller than by (stream, seq): ranks that say the same at the same
-    time stand together, and times take a third fewer bytes. But lines of a labelled file, whose
-    times are often coarse or another line's, are a twentieth smaller by own rank, then time.
-    """
-    ts, rank = rows.ts[chosen], rows.rank[chosen]
-    order = np.argsort(ts, kind="stable")  # sorted runs of streams are merged
-    if (rank != STREAM_RANK).any():
-        shared = np.count_nonzero(np.diff(ts[order]) == 0)
-        order = np.lexsort((ts, rank) if 2 * shared >= len(ts) else (rank, ts))
-    order = order[np.argsort(tids[order].astype(np.uint16), kind="stable")]  # a radix sort
-    buckets = -(-len(chosen) // TIME_BUCKET_ROWS)
-    if buckets > 1:
-        low = int(ts.min())
-        width = (int(ts.max()) - low) // buckets + 1
-        bucket = ((ts - low) // width).astype(np.uint16)
-        order = order[np.argsort(bucket[order], kind="stable")]
-    return order
-
-
 def write_segment(
-    rows: Rows, order: I64, tids: I32, stream_places: I32, metadata: MetadataColumns
+    rows: Rows,
+    order: I64,
+    starts: I64,
+    tids: I32,
+    stream_places: I32,
+    metadata: MetadataColumns,
 ) -> SegmentBytes:
-    """Parquet of the rows `order` (indices into `rows`), in that order.
+    """Parquet of the rows `order` (indices into `rows`), in that order, with row groups from `starts`.
 
     `tids` are in segment order; `stream_places` maps rows' streams to the segment's stream table.
     """
@@ -88,7 +71,7 @@ def write_segment(
     used = np.flatnonzero(stream_places >= 0)
     table = sorted(used.tolist(), key=lambda s: int(stream_places[s]))
     text_bytes = int((rows.offsets[order + 1] - rows.offsets[order]).sum())
-    return _write(columns, text_bytes, [rows.streams[s] for s in table])
+    return _write(columns, starts, text_bytes, [rows.streams[s] for s in table])
 
 
 def _columns(rows: Rows, order: I64, tids: I32, stream_places: I32) -> dict[str, Any]:
@@ -134,15 +117,17 @@ def _sparse(at: I64, values: Any, count: int, order: I64) -> Any:
     return values.take(pa.array(chosen, mask=chosen < 0))
 
 
-def _write(columns: dict[str, Any], text_bytes: int, streams: Sequence[Stream]) -> SegmentBytes:
+def _write(
+    columns: dict[str, Any], starts: I64, text_bytes: int, streams: Sequence[Stream]
+) -> SegmentBytes:
     names = list(columns)
     fields = [pa.field(n, columns[n].type, nullable=n not in _REQUIRED) for n in names]
     table = pa.table(list(columns.values()), schema=pa.schema(fields))
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, table.schema, **writer_options(columns, text_bytes)) as writer:
-        for first in range(0, len(table), ROW_GROUP_ROWS):
-            group = table.slice(first, ROW_GROUP_ROWS)
-            writer.write_table(_with_own_names(group), row_group_size=ROW_GROUP_ROWS)
+        for first, end in pairwise([*starts.tolist(), len(table)]):
+            group = table.slice(first, end - first)
+            writer.write_table(_with_own_names(group), row_group_size=end - first)
         writer.add_key_value_metadata(
             {
                 schema.VERSION_METADATA: str(schema.SEGMENT_VERSION),
