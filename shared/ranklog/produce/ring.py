@@ -1,12 +1,22 @@
 """The ring a process logs into: a mapped file that another process reads, and that outlives it.
 
-    header page   magic · version · size │ head │ drops │ tail, tail's records (the agent's)
-    data          records end to end, wrapping anywhere: length 4 · CRC 4 · body
+    header page   magic · bytes of data │ head │ drops │ tail and its records (the agent's)
+    data          records end to end, never across the end of a lap
 
-`head` and `tail` are bytes ever written and ever consumed. A record is copied first and published by
-one store of `head` after it. Its CRC begins with its position, so that what an earlier lap left
-behind is never taken for a record. Disk blocks (or tmpfs pages) are there before the first byte: a
-sparse mapping on a full file system kills the process that touches it.
+    record, 8-byte words in the machine's order:
+        length 24 bits · lap 8 bits · kind 8 bits · number 24 bits
+        ts_ns │ iteration │ context │ `length` bytes, padded to whole words
+
+`head` and `tail` are bytes ever written and ever consumed. Room is taken, filled by one call of
+`pack_into`, and then published by a store of `head`. CPython from 3.11 on gives the interpreter away
+(to another thread, to a signal handler) only behind a call and at a jump backwards, so what is taken
+is filled before anybody else runs: no lock, nothing to deadlock on, and no torn record in front of
+`head`, wherever the process is killed. 3.10 and builds without the GIL take a lock. `lap` (one more,
+so that no empty page has it) tells a record from what an earlier lap left there, should a debugger
+have broken the rule.
+
+Disk blocks (or tmpfs pages) are there before the first byte: a sparse mapping on a full file system
+kills the process that touches it.
 """
 
 from __future__ import annotations
@@ -14,43 +24,93 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+import sys
 from _thread import RLock
 from collections.abc import Callable
 from pathlib import Path
-from zlib import crc32
 
 MAGIC = b"RLRING1\n"
 HEADER = struct.Struct("<8sQ")  # at 0: magic with version, bytes of data
 HEADER_BYTES = 4096
-RECORD = struct.Struct("<II")
-# Words (8 bytes) of the header page; writer and agent on cache lines of their own.
+FIXED = struct.Struct("@QqqQ")
+# Words of the header page; writer and agent on cache lines of their own.
 HEAD, DROPS, TAIL, TAIL_RECORDS = 8, 16, 32, 33
 # Drops for want of room are counted by what was dropped.
 DROP_CLASSES = ("debug", "info", "warning", "error", "telemetry")
 # Of the data, kept for warnings and above: one part in so many.
 RESERVE_PART = 8
-# What `offer` says.
-TAKEN, FULL, REENTERED, TOO_LARGE = range(4)
+# Kinds of records; they are below any first byte of a record of the journal.
+BODY = 1  # the bytes are a record as the journal holds them
+TEXT = 2  # of a call (number): its text
+ARGUMENTS = 3  # of a call: what its template is to be filled with
+DOUBLE = 4  # of a series (number): one value
+VALUES = 5  # of several series (number): a list of values
+PAD = 6  # nothing up to the end of the lap
+# An iteration that is not there.
+NO_ITERATION = -(2**63)
+# Numbers of calls and series at most: what comes after them is written as a BODY.
+NUMBER_MAX = 2**24 - 1
+# What `write` says.
+TAKEN, FULL, TOO_LARGE, AMID_ANOTHER = range(4)
 
-_POSITION_MASK = 0xFFFF_FFFF
+_FILLED_BEFORE_ANYBODY_ELSE_RUNS = (
+    sys.version_info >= (3, 11) and getattr(sys, "_is_gil_enabled", lambda: True)()
+)
+_FIXED_BYTES = FIXED.size
+_BODY_WORD = BODY << 32
+_PAD_WORD = PAD << 32
+
+
+def packer(words: int) -> Callable[..., None]:
+    """`pack_into` of a record with so many words of payload."""
+    return struct.Struct(f"@QqqQ{8 * words}s").pack_into
+
+
+# By words of payload; filled as needed, so that no thread ever waits for it.
+_PACKERS: dict[int, Callable[..., None]] = {}
+_PACKERS_MAX = 1024
 
 
 class Ring:
-    """The writer's side. Made by `create`; threads may share it, forked children must not use it."""
+    """The writer's side. Made by `create`; threads may share it, forked children must not use it.
+
+    `head`, `inline_limit`, `offset` and `lap_word` are for the hot path of one value (telemetry.py),
+    which does what `write` does without its calls.
+    """
+
+    __slots__ = (
+        "_is_writing",
+        "_lock",
+        "_size",
+        "head",
+        "inline_limit",
+        "lap_word",
+        "limit",
+        "memory",
+        "offset",
+        "path",
+        "payload_bytes_max",
+        "records",
+        "reserve_limit",
+        "words",
+    )
 
     def __init__(self, path: Path, memory: mmap.mmap, size: int) -> None:
         self.path = path
-        self.size = size
+        self.memory = memory
+        self.words = memoryview(memory).cast("Q")
         self.records = 0
+        self.head = 0
+        self.offset = HEADER_BYTES  # from a position to its place in this lap
+        self.lap_word = 1 << 24
+        # Of `head`: where to look again whether there is room. For who writes inline: always
+        # where a lock is needed.
+        self.limit = self.reserve_limit = self.inline_limit = 0
         # A record that would leave no room for others goes elsewhere.
-        self.record_bytes_max = size // 4
-        self._memory = memory
-        self._words = memoryview(memory)[:HEADER_BYTES].cast("Q")
-        self._lock = RLock()
-        self._busy = False
-        self._head = 0
-        self._reserve = size // RESERVE_PART
-        self._limits = (size - self._reserve, size)  # of head: without and with the reserve
+        self.payload_bytes_max = min(size // 4, 2**24 - 1)
+        self._size = size
+        self._is_writing = False
+        self._lock = None if _FILLED_BEFORE_ANYBODY_ELSE_RUNS else RLock()
 
     @classmethod
     def create(
@@ -59,7 +119,10 @@ class Ring:
         size: int,
         allocate: Callable[[int, int, int], object] = os.posix_fallocate,
     ) -> Ring:
-        """A new ring of `size` bytes of data. Raises OSError, and leaves no file, if there is no room."""
+        """A new ring of `size` bytes of data (a multiple of 8), readable by this user alone.
+
+        Raises OSError, and leaves no file, if there is no room.
+        """
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             allocate(fd, 0, HEADER_BYTES + size)
@@ -80,58 +143,96 @@ class Ring:
         return cls(path, memory, size)
 
     def put(self, body: bytes, reserve: bool = False) -> bool:
-        """Whether the record was taken; `reserve` may use what is kept for warnings."""
-        return self.offer(body, reserve) == TAKEN
+        """Whether a record of the journal's kind was taken; `reserve`: what is kept for warnings."""
+        return self.write(_BODY_WORD, 0, NO_ITERATION, 0, body, reserve) == TAKEN
 
-    def offer(self, body: bytes, reserve: bool = False) -> int:
-        """TAKEN, FULL, TOO_LARGE, or REENTERED: called amid itself by a signal handler or `__del__`.
+    def write(
+        self, word: int, ts_ns: int, iteration: int, context: int, payload: bytes, reserve: bool
+    ) -> int:
+        """TAKEN, FULL or TOO_LARGE. `word`: kind and number, 32 bits up. Waits for nobody.
 
-        Waits for no reader, and for other threads only as long as they copy.
+        Signal handlers and destructors may call it amid itself; where a lock is needed, they are
+        told so (AMID_ANOTHER) and go elsewhere.
         """
-        length = len(body)
+        if self._lock is None:
+            return self._write(word, ts_ns, iteration, context, payload, reserve)
         with self._lock:
-            # The lock lets its own thread in again, and then this is set: nothing can deadlock.
-            if self._busy:
-                return REENTERED
-            self._busy = True
+            if self._is_writing:  # the lock lets its own thread in again
+                return AMID_ANOTHER
+            self._is_writing = True
             try:
-                head = self._head
-                end = head + 8 + length
-                if end > self._limits[reserve] and not self._has_room(end, reserve):
-                    return FULL if length <= self.record_bytes_max else TOO_LARGE
-                if length > self.record_bytes_max:
-                    return TOO_LARGE
-                record = RECORD.pack(length, crc32(body, head & _POSITION_MASK)) + body
-                at = head % self.size
-                memory = self._memory
-                if at + 8 + length <= self.size:
-                    at += HEADER_BYTES
-                    memory[at : at + 8 + length] = record
-                else:
-                    self._copy_around(at, record)
-                self._words[HEAD] = self._head = end
+                return self._write(word, ts_ns, iteration, context, payload, reserve)
+            finally:
+                self._is_writing = False
+
+    def _write(
+        self, word: int, ts_ns: int, iteration: int, context: int, payload: bytes, reserve: bool
+    ) -> int:
+        length = len(payload)
+        words = (length + 7) >> 3
+        try:
+            pack_into = _PACKERS[words]
+        except KeyError:
+            if length > self.payload_bytes_max:
+                return TOO_LARGE
+            pack_into = packer(words)
+            if len(_PACKERS) < _PACKERS_MAX:
+                _PACKERS[words] = pack_into
+        size = _FIXED_BYTES + 8 * words
+        word |= length
+        while True:
+            at = self.head
+            # From here to the end of pack_into no other thread and no signal handler runs.
+            if at + size <= (self.reserve_limit if reserve else self.limit):
+                self.head = at + size
+                pack_into(
+                    self.memory,
+                    at + self.offset,
+                    word | self.lap_word,
+                    ts_ns,
+                    iteration,
+                    context,
+                    payload,
+                )
+                self.words[HEAD] = self.head
                 self.records += 1
                 return TAKEN
-            finally:
-                self._busy = False
+            if not self.make_room(size, reserve):
+                return TOO_LARGE if length > self.payload_bytes_max else FULL
+
+    def make_room(self, size: int, reserve: bool) -> bool:
+        """Look what the agent has freed, and begin a new lap where this one has no room.
+
+        After True the caller looks at `head` and its limits again. There are no calls in here, so
+        nobody else runs.
+        """
+        at = self.head
+        lap = at // self._size
+        end_of_lap = (lap + 1) * self._size
+        reserve_full_at = self.words[TAIL] + self._size
+        full_at = reserve_full_at - self._size // RESERVE_PART
+        begin = at if end_of_lap - at >= size else end_of_lap
+        if begin + size > (reserve_full_at if reserve else full_at):
+            return False
+        if begin > at:
+            self.words[(at + self.offset) >> 3] = _PAD_WORD | self.lap_word
+            self.head = begin
+            lap += 1
+            end_of_lap += self._size
+        self.offset = HEADER_BYTES - lap * self._size
+        self.lap_word = (lap + 1 & 0xFF) << 24
+        self.reserve_limit = reserve_full_at if reserve_full_at < end_of_lap else end_of_lap
+        self.limit = full_at if full_at < end_of_lap else end_of_lap
+        if self._lock is None:
+            self.inline_limit = self.limit
+        return True
 
     def count_drop(self, drop_class: int, lines: int = 1) -> None:
-        """Count what `offer` refused (an index of DROP_CLASSES), where the agent sees it."""
-        with self._lock:
-            self._words[DROPS + drop_class] += lines
+        """Count what `write` refused (an index of DROP_CLASSES), where the agent sees it."""
+        self.words[DROPS + drop_class] += lines
 
     def close(self) -> None:
-        """Unmap; the file stays for the agent. Later offers raise ValueError."""
-        with self._lock:
-            self._words.release()
-            self._memory.close()
-
-    def _has_room(self, end: int, reserve: bool) -> bool:
-        tail = self._words[TAIL]
-        self._limits = (tail + self.size - self._reserve, tail + self.size)
-        return end <= self._limits[reserve]
-
-    def _copy_around(self, at: int, record: bytes) -> None:
-        before_end = self.size - at
-        self._memory[HEADER_BYTES + at : HEADER_BYTES + self.size] = record[:before_end]
-        self._memory[HEADER_BYTES : HEADER_BYTES + len(record) - before_end] = record[before_end:]
+        """Unmap; the file stays for the agent. Later writes raise ValueError."""
+        self.inline_limit = self.limit = self.reserve_limit = 0
+        self.words.release()
+        self.memory.close()

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import os
 import struct
+import time
 from pathlib import Path
-from zlib import crc32
 
 from ranklog.produce.ring import (
+    BODY,
     DROP_CLASSES,
     DROPS,
+    FIXED,
     HEAD,
     HEADER,
     HEADER_BYTES,
     MAGIC,
-    RECORD,
+    PAD,
     TAIL,
 )
 
 READ_BYTES = 1 << 20
-_PAIR = struct.Struct("<QQ")
-_MASK = 0xFFFF_FFFF
-# A record that is published but not whole is asked for again before it is called damaged: on a
-# processor that orders stores weakly it may arrive after `head`.
-_TRIES = 3
+_PAIR = struct.Struct("@QQ")
+_WORD = struct.Struct("@Q")
+# What is in front of `head` is whole, unless a debugger let another thread in amid a record: it is
+# waited for that long before it is called damaged.
+PATIENCE_S = 5.0
 
 
 class RingReader:
@@ -35,6 +37,7 @@ class RingReader:
     """
 
     def __init__(self, path: Path) -> None:
+        self.size: int
         self._fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
             magic, self.size = HEADER.unpack(os.pread(self._fd, HEADER.size, 0))
@@ -45,7 +48,7 @@ class RingReader:
             raise ValueError(f"{path} is no ring: {error}") from error
         self.cursor, self.records = self._pair(TAIL)
         self.damaged = 0
-        self._tries = 0
+        self._stuck_at, self._stuck_since = -1, 0.0
 
     @property
     def head(self) -> int:
@@ -60,7 +63,7 @@ class RingReader:
     def drops(self) -> dict[str, int]:
         """What the writer dropped for want of room since it began, by class; zeros left out."""
         data = os.pread(self._fd, 8 * len(DROP_CLASSES), 8 * DROPS)
-        counts = struct.unpack(f"<{len(DROP_CLASSES)}Q", data)
+        counts = struct.unpack(f"@{len(DROP_CLASSES)}Q", data)
         return {name: count for name, count in zip(DROP_CLASSES, counts, strict=True) if count}
 
     def seek(self, cursor: int, records: int | None = None) -> None:
@@ -80,78 +83,78 @@ class RingReader:
     def read(self, bytes_max: int = READ_BYTES, *, final: bool = False) -> list[bytes]:
         """The next bodies, in about `bytes_max` bytes (one at least); [] where there are none now.
 
-        `final`: the writer is gone, so also what it copied and did not publish, as far as it is
-        whole; nothing is waited for. Call until [].
+        `final`: the writer is gone, nothing is waited for. A body begins with its kind, or is what
+        was `put` (records.decode and Definitions tell them apart). Call until [].
         """
         head = self.head
-        bodies = self._published(head, bytes_max, final) if self.cursor < head else []
-        if final and not bodies and self.cursor >= head:
-            bodies = self._unpublished()
+        bodies: list[bytes] = []
+        while not bodies and self.cursor < head:
+            before = self.cursor
+            self._read_lap(min(head, self._end_of_lap()), bytes_max, bodies)
+            if not bodies and self.cursor == before and not self._give_up(head, final):
+                break
         self.records += len(bodies)
         return bodies
 
     def close(self) -> None:
         os.close(self._fd)
 
-    def _published(self, head: int, bytes_max: int, final: bool) -> list[bytes]:
-        bodies: list[bytes] = []
-        data = self._bytes(self.cursor, min(head - self.cursor, max(bytes_max, RECORD.size)))
+    def _end_of_lap(self) -> int:
+        return (self.cursor // self.size + 1) * self.size
+
+    def _read_lap(self, end: int, bytes_max: int, bodies: list[bytes]) -> None:
+        """Add the bodies up to `end`, which lies in the cursor's lap; stop at what is not whole."""
+        data = self._bytes(min(end - self.cursor, max(bytes_max, FIXED.size)))
+        lap = self.cursor // self.size + 1 & 0xFF
         at = 0
-        while at + RECORD.size <= len(data):
-            length, crc = RECORD.unpack_from(data, at)
-            end = at + RECORD.size + length
-            if end > len(data) and self.cursor + RECORD.size + length <= head:
-                if bodies:
-                    break
-                data, end = self._bytes(self.cursor, RECORD.size + length), RECORD.size + length
-            body = data[at + RECORD.size : end]
-            if len(body) != length or crc32(body, self.cursor & _MASK) != crc:
-                if not bodies:
-                    self._meet_damage(head, final)
-                break
-            bodies.append(body)
-            self.cursor += RECORD.size + length
-            at = end
-            self._tries = 0
-        return bodies
-
-    def _meet_damage(self, head: int, final: bool) -> None:
-        """Wait for the rest of a record; in vain: go on at the next that is whole."""
-        self._tries += 1
-        if self._tries < _TRIES and not final:
-            return
-        self._tries = 0
-        self.damaged += 1
-        data = self._bytes(self.cursor, head - self.cursor)
-        for at in range(1, len(data) - RECORD.size):
-            length, crc = RECORD.unpack_from(data, at)
-            body_at = at + RECORD.size
-            if 0 < length <= len(data) - body_at and crc == crc32(
-                data[body_at : body_at + length], (self.cursor + at) & _MASK
-            ):
-                self.cursor += at
+        while at + _WORD.size <= len(data):
+            (word,) = _WORD.unpack_from(data, at)
+            if word >> 24 & 0xFF != lap:
                 return
-        self.cursor = head
+            if word >> 32 & 0xFF == PAD:
+                self.cursor = self._end_of_lap()
+                return
+            length = word & 0xFFFFFF
+            size = FIXED.size + (length + 7 & ~7)
+            if at + size > len(data):
+                if bodies or self.cursor + size > end:
+                    return
+                data, at = self._bytes(size), 0
+            start = at + (FIXED.size if word >> 32 == BODY else 4)
+            bodies.append(data[start : at + FIXED.size + length])
+            self.cursor += size
+            at += size
 
-    def _unpublished(self) -> list[bytes]:
-        data = self._bytes(self.cursor, RECORD.size)
-        length, crc = RECORD.unpack(data)
-        room = self.size - (self.cursor - self.tail)
-        if not 0 < length <= room - RECORD.size:
-            return []
-        body = self._bytes(self.cursor + RECORD.size, length)
-        if crc32(body, self.cursor & _MASK) != crc:
-            return []
-        self.cursor += RECORD.size + length
-        return [body]
+    def _give_up(self, head: int, final: bool) -> bool:
+        """Whether to go on behind what is not whole and has not come."""
+        now = time.monotonic()
+        if self._stuck_at != self.cursor:
+            self._stuck_at, self._stuck_since = self.cursor, now
+        if not final and now - self._stuck_since < PATIENCE_S:
+            return False
+        self.damaged += 1
+        end = min(head, self._end_of_lap())
+        data = self._bytes(end - self.cursor)
+        whole = (at for at in range(8, len(data), 8) if self._is_chain(data, at))
+        self.cursor += next(whole, len(data))
+        return True
 
-    def _bytes(self, position: int, count: int) -> bytes:
-        at = position % self.size
-        first = min(count, self.size - at)
-        data = os.pread(self._fd, first, HEADER_BYTES + at)
-        return data if first == count else data + os.pread(self._fd, count - first, HEADER_BYTES)
+    def _is_chain(self, data: bytes, at: int) -> bool:
+        """Whether records follow one another from here to the end: nothing else looks like that."""
+        lap = self.cursor // self.size + 1 & 0xFF
+        while at < len(data):
+            (word,) = _WORD.unpack_from(data, at)
+            kind = word >> 32 & 0xFF
+            if word >> 24 & 0xFF != lap or not BODY <= kind <= PAD:
+                return False
+            if kind == PAD:
+                return True
+            at += FIXED.size + ((word & 0xFFFFFF) + 7 & ~7)
+        return at == len(data)
+
+    def _bytes(self, count: int) -> bytes:
+        return os.pread(self._fd, count, HEADER_BYTES + self.cursor % self.size)
 
     def _pair(self, word: int) -> tuple[int, int]:
-        """Two words. One that is met half-written is no danger: CRCs begin with the position."""
         pair: tuple[int, int] = _PAIR.unpack(os.pread(self._fd, _PAIR.size, 8 * word))
         return pair
