@@ -2,16 +2,18 @@
 
     [SITE, number, "file:line", function, logger]               defs file
     [CONTEXT, number, rank, metadata]                           defs file
+    [CALL, number, site, level, template]                       defs file: a site at a level
+    [SERIES, number, names, dims]                               defs file: values that come together
     [DROP, lines, reason]                                       defs file
     [CLOSED]                                                    defs file: the process said good-bye
     [MANIFEST, …]                                               defs file, opaque here
     [LINE, ts_ns, level, site, context, iteration, text, metadata, trace, arguments]
     [TELEMETRY, ts_ns, context, iteration, {name: value}, dims]
 
-LINE and TELEMETRY lie in the ring; what the ring can't take (a record larger than a quarter of it,
-one of a signal handler that met the ring amid a record, all of them where no ring could be made)
-lies in the journal. Numbers are defined in the defs file before they are used: who reads ring and
-journal first and the defs file to its end after that knows every number it met.
+LINE and TELEMETRY lie in the ring, most of them in the short forms that `definitions.Definitions`
+turns into these; what the ring can't take (a record larger than a quarter of it, all of them where
+no ring could be made) lies in the journal. Numbers are defined in the defs file before they are
+used: who reads ring and journal first and the defs file to its end after that knows every number.
 
 Trailing Nones of a LINE are left out. With `arguments`, the text is a template that nobody has
 formatted yet: only arguments that are exactly int, float, str, bool or None wait, so no tensor is
@@ -26,7 +28,7 @@ import msgpack
 
 from ranklog import limits
 
-SITE, CONTEXT, LINE, DROP, CLOSED, TELEMETRY, MANIFEST = range(7)
+SITE, CONTEXT, LINE, DROP, CLOSED, TELEMETRY, MANIFEST, CALL, SERIES = range(9)
 # Longer texts are cut; a frame could not carry them.
 TEXT_CHARACTERS_MAX = 8 * limits.MIB
 # Arguments that may be formatted later.
