@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from ranklog.layout import schema
 from ranklog.layout.decimals import as_decimals
 from ranklog.layout.encoding import writer_options
+from ranklog.layout.footer import slim_footer
 from ranklog.layout.keys import hash_segment
 from ranklog.layout.metadata import MetadataColumns
 from ranklog.layout.rows import I32, I64, NO_HEAD, Rows
@@ -135,7 +136,7 @@ def _write(
             }
         )
     buffer = sink.getvalue()
-    data = buffer.to_pybytes()
+    data = slim_footer(buffer.to_pybytes())
     size = int.from_bytes(data[-8:-4], "little") + 8
     chunks = _chunks(buffer, names)
     return SegmentBytes(data, hash_segment(data), size, chunks, _sums(data, size, chunks))
