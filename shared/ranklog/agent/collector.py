@@ -21,6 +21,8 @@ from typing import BinaryIO
 
 from ranklog import limits
 from ranklog.agent.copies import Copies
+from ranklog.agent.endings import Endings
+from ranklog.agent.exits import has_writers
 from ranklog.agent.framer import Framer
 from ranklog.agent.sinks import Sink, open_sink
 from ranklog.agent.sources import JournalSource, TextSource
@@ -46,8 +48,6 @@ class _Process:
 
     def __init__(self, files: ProcessFiles, folder: Path, framer: Framer) -> None:
         self.files = files
-        self.exit_code: int | None = None
-        self.exited = False
         self.done = False
         self.acked = (0, 0)
         self.sources: dict[str, JournalSource | TextSource] = {}
@@ -59,11 +59,9 @@ class _Process:
                 copies = Copies.of(folder / files.incarnation, channel)
                 self.sources[channel] = TextSource(folder / name, state, copies)
 
-    def is_over(self, hurry: bool) -> bool:
-        """No byte will come any more, and the exit code is known if a launcher tells it."""
-        if self.files.launched and not hurry:
-            return self.exited
-        return self.exited or not spool.is_alive(self.files.pid, self.files.start)
+    def may_grow(self, folder: Path, channel: str) -> bool:
+        """Whether somebody who outlived the process may write to its file still."""
+        return channel != spool.JOURNAL and has_writers(folder / self.files.files[channel])
 
     def close(self) -> None:
         for source in self.sources.values():
@@ -93,7 +91,7 @@ class Collector:
         self._mirrored: dict[Path, int] = {}
         self._framer = Framer(spool.new_incarnation(), self._queue)
         self._processes: dict[str, _Process] = {}
-        self._exit_codes: dict[int, int] = {}
+        self._endings = Endings(folder)
         self._frames: list[tuple[str, bytes]] = []
         self._refused = 0
         self._give_up_at: float | None = None
@@ -104,9 +102,9 @@ class Collector:
         """No process is left whose lines are not delivered."""
         return not self._processes and self._framer.is_empty and not self._frames
 
-    def exited(self, pid: int, code: int) -> None:
+    def exited(self, pid: int, start: str, code: int) -> None:
         """A launcher tells how its child ended (negative: the signal)."""
-        self._exit_codes[pid] = code
+        self._endings.tell(pid, start, code)
 
     def poll(self, *, hurry: bool = False) -> None:
         """Read what is new, send what is due, acknowledge what is sent.
@@ -119,18 +117,20 @@ class Collector:
     def _poll(self, hurry: bool) -> None:
         self._discover()
         for process in self._processes.values():
-            over = process.is_over(hurry)  # asked before reading: what it wrote last is read below
+            over = self._endings.is_over(process.files, hurry=hurry)  # before reading its last
             if process.done:
                 continue
             now = now_ns()
+            done = over
             for channel, source in process.sources.items():
-                source.read(self._framer, now, final=over)
+                final = over and (hurry or not process.may_grow(self._folder, channel))
+                source.read(self._framer, now, final=final)
                 self._copy_to_console(process, channel)
                 self._send()
-            if over:
-                for source in process.sources.values():
-                    self._framer.end(source.state, process.exit_code)
-                process.done = True
+                if final:
+                    self._framer.end(source.state, self._endings.code(process.files))
+                done = done and final
+            process.done = done
         now = now_ns()
         self._framer.fence_past_hours(now)
         if hurry:
@@ -147,6 +147,7 @@ class Collector:
         self.poll(hurry=True)
         for process in self._processes.values():
             process.close()
+        self._endings.close()
         return len(self._frames)
 
     def _discover(self) -> None:
@@ -156,10 +157,6 @@ class Collector:
             except OSError:  # another collector took it away
                 continue
             self._processes[files.incarnation] = process
-        for process in self._processes.values():
-            if process.files.pid in self._exit_codes:
-                process.exited = True
-                process.exit_code = self._exit_codes[process.files.pid]
 
     def _copy_to_console(self, process: _Process, channel: str) -> None:
         console = self._mirror.get(channel)

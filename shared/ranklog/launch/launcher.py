@@ -30,6 +30,7 @@ class Rank:
 class _Started:
     rank: Rank
     process: subprocess.Popen[bytes]
+    start: str
 
 
 class Launcher:
@@ -68,7 +69,7 @@ class Launcher:
             launched=True,
         )
         spool.announce(self._folder, described)
-        self._started.append(_Started(rank, process))
+        self._started.append(_Started(rank, process, described.start))
 
     def wait(self, timeout_s: float) -> dict[int, int]:
         """Exit code by rank (negative: the signal), when all have ended and all is delivered.
@@ -98,7 +99,7 @@ class Launcher:
         for started in self._started:
             code = started.process.poll()
             if code is not None:
-                self._collector.exited(started.process.pid, code)
+                self._collector.exited(started.process.pid, started.start, code)
         self._collector.poll()
 
     def _stop(self) -> None:

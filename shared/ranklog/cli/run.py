@@ -1,0 +1,75 @@
+"""`ranklog run -- CMD…`: a training command, captured; its output, signals and exit code are its own."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from ranklog.cli.console import Console
+from ranklog.cli.source import local_store
+from ranklog.errors import BadInput
+
+# A destination that is far away is waited for as long as `ranklog.init` waits at the end of a process.
+FAR_S = 5.0
+
+
+def run(arguments: argparse.Namespace, console: Console) -> int:
+    """Run the command to its end, deliver, and end as it did."""
+    from ranklog.launch.job import DELIVER_S, Job, identity_of, run_job, spool_for, wait_delivered
+    from ranklog.launch.parent import end_as
+
+    words = list(arguments.cmd_words)
+    if not words:
+        raise BadInput("no command to run", hint="ranklog run -- torchrun train.py")
+    if os.environ.get("RANKLOG_DISABLED") == "1":
+        os.execvp(words[0], words)
+    destination, near = _destination(arguments)
+    spool = Path(arguments.spool) if arguments.spool else spool_for(destination, os.environ)
+    job = Job(
+        words=words,
+        folder=spool.absolute(),
+        destination=destination,
+        identity=identity_of(
+            words, os.environ, run=arguments.run, launch=arguments.launch, tenant=arguments.tenant
+        ),
+        processes=arguments.nproc,
+        config=Path(arguments.config) if arguments.config else None,
+    )
+    if job.config is not None and not job.config.is_file():
+        raise BadInput(f"no file {job.config}", hint="--config names the job's configuration")
+    code = run_job(job)
+    if destination is not None:
+        delivered = wait_delivered(job, DELIVER_S if near else FAR_S)
+        _finish(delivered, f"{job.identity.run}@{job.identity.launch}", near)
+    console.close()
+    return end_as(code)
+
+
+def _destination(arguments: argparse.Namespace) -> tuple[str | None, str | None]:
+    """Where lines go, and the store, where it is one: then the command ends with all searchable."""
+    if arguments.destination and arguments.store:
+        raise BadInput("--destination and --store name two places", hint="say which")
+    if arguments.destination:
+        return arguments.destination, None
+    store = arguments.store
+    if not store and (given := os.environ.get("RANKLOG_DESTINATION")):
+        return given, None
+    store = store or os.environ.get("RANKLOG_STORE")
+    if not store and find_spec("pyarrow") is None:
+        return None, None  # a training environment that can't ingest: the spool keeps the lines
+    store = store or str(local_store())
+    if "://" not in store:
+        store = str(Path(store).absolute())
+    return f"store:{store}", store
+
+
+def _finish(delivered: bool, run_id: str, near: str | None) -> None:
+    if not delivered:
+        print("ranklog: not everything is delivered yet; the agent goes on", file=sys.stderr)
+    elif near and sys.stderr.isatty():
+        words = ["ranklog", "search", "--run", run_id, "--store", near]
+        print(f"ranklog: {shlex.join(words)}", file=sys.stderr)

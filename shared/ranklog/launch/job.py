@@ -1,0 +1,174 @@
+"""`ranklog run`: a command with its output captured, an agent beside it, and its end as its own."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import socket
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ranklog.launch import console, plugin
+from ranklog.launch.command import launch_id, run_name, torchrun_of
+from ranklog.launch.parent import NOT_EXECUTABLE, NOT_FOUND, Parent, Program
+from ranklog.produce import spool
+from ranklog.produce.identity import Identity, Surroundings, identify
+from ranklog.produce.starting import ensure_agent
+
+# How long the agent has, after the job, to deliver where the command promises it.
+DELIVER_S = 120.0
+LOOK_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to run and where its lines go. `destination` None: they stay in the spool."""
+
+    words: Sequence[str]
+    folder: Path
+    destination: str | None
+    identity: Identity
+    processes: int | None = None  # start so many, as ranks of one job on this host
+    config: Path | None = None
+
+
+def identity_of(
+    words: Sequence[str],
+    environ: Mapping[str, str],
+    *,
+    run: str | None = None,
+    launch: str | None = None,
+    tenant: str | None = None,
+) -> Identity:
+    """Who the command is: explicit, what launchers around us say, else a launch of its own.
+
+    torchrun is the launcher of ranks and none itself, also in a Slurm task.
+    """
+    around = Surroundings(
+        host=socket.gethostname(),
+        script=run_name(words),
+        launcher=secrets.token_hex(8),
+        in_torchrun_launcher=torchrun_of(words) is not None,
+    )
+    launch = launch or launch_id(words, environ)
+    identity = identify(environ, around, tenant=tenant, run=run, launch=launch)
+    if launch is None and identity.launch == identify({}, around).launch:
+        # Nothing around us names the launch: one that people can read and sort.
+        started = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        identity = replace(identity, launch=f"{started}-{secrets.token_hex(2)}")
+    return identity
+
+
+def spool_for(destination: str | None, environ: Mapping[str, str]) -> Path:
+    """The folder to spool in: an agent has one destination, so one that is given has its own folder."""
+    folder = spool.default_spool(environ)
+    named = "RANKLOG_SPOOL" in environ
+    if named or destination is None or destination == environ.get("RANKLOG_DESTINATION"):
+        return folder
+    name = hashlib.blake2b(destination.encode(), digest_size=6).hexdigest()
+    return folder.with_name(f"{folder.name}-{name}")
+
+
+def run_job(job: Job) -> int:
+    """Run it to its end; the exit code, negative for a signal. Never fails for a reason of ours."""
+    try:
+        spool.make_spool(job.folder)
+    except OSError as error:
+        print(f"ranklog: not captured, no spool: {error}", file=sys.stderr)
+        os.execvpe(job.words[0], list(job.words), os.environ)
+    if job.destination is None:
+        print(f"ranklog: no destination, lines stay in {job.folder}", file=sys.stderr)
+    keep_agent(job)
+    with (
+        console.handed_down() as handed,
+        Parent(job.folder, look=lambda: keep_agent(job)) as parent,
+    ):
+        try:
+            for program in _programs(job, {**os.environ, **_environment(job), **handed}):
+                parent.start(program)
+        except OSError as error:
+            print(f"ranklog: {job.words[0]}: {error.strerror}", file=sys.stderr)
+            return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+        codes = parent.wait()
+    return next((code for code in codes if code), 0)
+
+
+def keep_agent(job: Job) -> None:
+    """Start an agent for the spool where none works."""
+    ensure_agent(job.folder, job.destination)
+
+
+def wait_delivered(job: Job, timeout_s: float = DELIVER_S) -> bool:
+    """Wait until all of the launch that this spool holds is delivered; False where it is not yet.
+
+    What a process that outlived the command still writes is not waited for.
+    """
+    deadline = time.monotonic() + timeout_s
+    looked = 0.0
+    while _is_pending(job):
+        if time.monotonic() > deadline:
+            return False
+        if time.monotonic() - looked > 0.5:
+            keep_agent(job)
+            looked = time.monotonic()
+        time.sleep(LOOK_S)
+    return True
+
+
+def _is_pending(job: Job) -> bool:
+    who = (job.identity.tenant, job.identity.run, job.identity.launch)
+    return any(
+        (other.identity.tenant, other.identity.run, other.identity.launch) == who
+        and not spool.is_alive(other.pid, other.start)
+        for other in spool.announced(job.folder)
+    )
+
+
+def _programs(job: Job, environ: dict[str, str]) -> list[Program]:
+    words = list(job.words)
+    torchrun = torchrun_of(words)
+    if torchrun is not None:
+        words = plugin.enabled(torchrun, environ, job.folder)
+    if job.processes is None:
+        return [Program(words, environ, job.identity)]
+    port = environ.get("MASTER_PORT") or str(_free_port())
+    return [
+        Program(
+            words,
+            environ
+            | {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(job.processes)}
+            | {"MASTER_ADDR": environ.get("MASTER_ADDR", "127.0.0.1"), "MASTER_PORT": port},
+            replace(job.identity, rank=rank, local_rank=rank, world_size=job.processes),
+        )
+        for rank in range(job.processes)
+    ]
+
+
+def _environment(job: Job) -> dict[str, str]:
+    who = job.identity
+    made = {
+        "RANKLOG_SPOOL": str(job.folder),
+        "RANKLOG_LAUNCHED": "1",
+        "RANKLOG_TENANT": who.tenant,
+        "RANKLOG_RUN": who.run,
+        "RANKLOG_LAUNCH": who.launch,
+        "RANKLOG_HOST": who.host,
+        # Their output goes to a file: without this a killed rank's last lines die in its buffer.
+        "PYTHONUNBUFFERED": os.environ.get("PYTHONUNBUFFERED") or "1",
+    }
+    if job.destination is not None:
+        made["RANKLOG_DESTINATION"] = job.destination
+    if job.config is not None:
+        made["RANKLOG_CONFIG"] = str(job.config.absolute())
+    return made
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
