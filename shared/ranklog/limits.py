@@ -178,6 +178,9 @@ INDEX_FILES_BYTES_MAX = 1024 * MIB
 RESULTS_BYTES_MAX = 64 * MIB
 # Without a run and without a time, the newest hours that hold data.
 DEFAULT_WINDOW_HOURS = 24
+# Keys whose min, max, mean and quantiles one answer tells: each is some 7 columns of a scan. More are
+# refused.
+STATS_MAX = 16
 # Histogram buckets one answer prints; over it the query is refused.
 BUCKETS_MAX = 100_000
 

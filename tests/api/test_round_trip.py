@@ -114,9 +114,21 @@ def ids(answer: Answer) -> list[str]:
 
 def test_counts_are_equal(local: Client, remote: Client) -> None:
     for shape in ({}, {"by": "rank"}, {"by": ["level", "rank"]}, {"every": "2i"}, {"every": "2s"}):
-        expected, found = local.count("loss", **shape), remote.count("loss", **shape)
-        assert (found.fields, found.rows) == (expected.fields, expected.rows)
-        assert found.completeness == expected.completeness
+        _same_count(local, remote, shape)
+
+
+def test_largest_groups_and_numbers_are_equal(local: Client, remote: Client) -> None:
+    _same_count(local, remote, {"by": "rank", "top": 1})
+    _same_count(local, remote, {"by": "rank", "top": 1, "every": "2i", "stats": "loss,iteration"})
+    _same_count(local, remote, {"stats": ["loss"]})
+    assert local.count("loss", stats="loss").stats[0]["loss"]["count"] > 0  # type: ignore[index]
+
+
+def _same_count(local: Client, remote: Client, shape: dict[str, Any]) -> None:
+    expected, found = local.count("loss", **shape), remote.count("loss", **shape)
+    assert (found.fields, found.rows) == (expected.fields, expected.rows)
+    assert (found.count, found.stats) == (expected.count, expected.stats)
+    assert found.completeness == expected.completeness
 
 
 def test_listings_are_equal(local: Client, remote: Client) -> None:

@@ -134,6 +134,8 @@ def _add_reading(app: Resolver, client: Callable[[], Client]) -> None:
             **_restrictions(body),
             by=body.by,
             every=body.every,
+            top=body.top,
+            stats=body.stats,
             explain=body.explain,
             full_scan=body.full_scan,
             timeout_s=body.timeout,

@@ -8,8 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ranklog.limits import (
     CONTEXT_LINES_MAX,
+    GROUPS_MAX,
     QUERY_BYTES_MAX,
     QUERY_LIMIT_DEFAULT,
+    STATS_MAX,
     TAIL_PAGE_ROWS_MAX,
     TAIL_WAIT_S_MAX,
     TASK_SECONDS_MAX,
@@ -59,6 +61,14 @@ class CountBody(Restrictions):
     timeout: Seconds | None = None
     by: list[Text] = []
     every: Text | None = Field(None, description="10s (time) or 100i (iterations)")
+    top: Annotated[int, Field(ge=1, le=GROUPS_MAX)] | None = Field(
+        None, description="only so many groups, those with the most lines"
+    )
+    stats: list[Text] = Field(
+        [],
+        max_length=STATS_MAX,
+        description="numeric metadata to tell min, max, mean, quantiles of",
+    )
 
 
 class CompareBody(Restrictions):

@@ -109,6 +109,11 @@ def _sort(command: Command, words: Sequence[str]) -> list[str]:
     return [*options, "--", *text]
 
 
+def names_of(text: str | None) -> list[str]:
+    """Names that commas stand between."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
 def query_text(arguments: argparse.Namespace) -> str:
     """The query's words joined by blanks."""
     return " ".join(arguments.query_words)

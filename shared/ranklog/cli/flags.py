@@ -123,6 +123,12 @@ SEARCH = (
     Flag("--count", "how many lines, not which"),
     Flag("--by", "count by these fields", "FIELD,…"),
     Flag("--every", "count by buckets of time (10s) or of iterations (100i)", "SPAN"),
+    Flag("--top", "of the groups of --by the K with the most lines", "K", type=whole),
+    Flag(
+        "--stats",
+        "tell count, min, max, mean and quantiles of numeric metadata, such as loss,grad_norm, per group",
+        "KEY,…",
+    ),
     Flag("--explain", "what would be read and why, without reading it"),
     FULL_SCAN,
     Flag(

@@ -14,6 +14,7 @@ from ranklog.answer.render import (
     report_json,
 )
 from ranklog.errors import BadInput
+from ranklog.merge.numbers import ERROR
 from ranklog.model.answer import Completeness, Line, Report
 
 
@@ -87,22 +88,36 @@ class Answer(Tabular):
 
 @dataclass(slots=True)
 class CountAnswer(Tabular):
-    """`rows`: (values of `fields`, count), in order of the values; without fields one row."""
+    """`rows`: (values of `fields`, count), in order of the values; without fields one row.
+
+    With `top` the largest groups come first, and only so many; `total` is of all of them. `stats`: per
+    row, the numbers of each key that was asked for (merge/numbers).
+    """
 
     fields: tuple[str, ...]
     rows: list[tuple[tuple[Any, ...], int]]
     completeness: Completeness = field(default_factory=Completeness)
     report: Report = field(default_factory=Report)
     explain: dict[str, Any] | None = None
+    total: int | None = None
+    stats: list[dict[str, Any]] | None = None
 
     @property
     def count(self) -> int:
         """All matching lines."""
-        return sum(count for _, count in self.rows)
+        return sum(count for _, count in self.rows) if self.total is None else self.total
+
+    @property
+    def approximate(self) -> dict[str, Any] | None:
+        """What is not exact: quantiles are within this share of their value. None: all is exact."""
+        return None if self.stats is None else {"quantiles": ERROR}
 
     def groups(self) -> list[dict[str, Any]]:
-        """One object per group, `{"count": N}` without fields."""
-        return [count_json(self.fields, key, count) for key, count in self.rows]
+        """One object per group, `{"count": N}` without fields; `stats` where they were asked for."""
+        shown = [count_json(self.fields, key, count) for key, count in self.rows]
+        if self.stats is None:
+            return shown
+        return [{**one, "stats": stats} for one, stats in zip(shown, self.stats, strict=True)]
 
     def to_json(self) -> dict[str, Any]:
         """The answer of `POST /v1/count`."""
@@ -110,6 +125,10 @@ class CountAnswer(Tabular):
         if self.fields:
             shown["groups"] = self.groups()
             shown["count"] = self.count
+        elif self.stats:
+            shown["stats"] = self.stats[0]
+        if self.approximate is not None:
+            shown |= {"approximate": True, "error": self.approximate}
         shown["completeness"] = completeness_json(self.completeness)
         shown["report"] = report_json(self.report)
         return shown if self.explain is None else shown | {"explain": self.explain}

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack, cast
 
 from ranklog import limits
 from ranklog.client.answer import Answer, CountAnswer, Listing
-from ranklog.client.words import Restrictions
+from ranklog.client.options import CountOptions, SearchOptions
+from ranklog.client.words import Restrictions, field_names
 from ranklog.errors import BadInput
 from ranklog.model.answer import Line
 from ranklog.store.protocol import Store
@@ -27,34 +28,9 @@ PAGE_LINES = 10_000
 class Backend(Protocol):
     """What a client asks of a store or an API. Times and sizes are as in Client."""
 
-    def search(
-        self,
-        query: str,
-        given: Restrictions,
-        *,
-        limit: int | None,
-        order: str | None,
-        cursor: str | None,
-        fields: tuple[str, ...],
-        context: int,
-        groups: bool,
-        explain: bool,
-        full_scan: bool,
-        timeout_s: float | None,
-        pin: bool | str,
-    ) -> Answer: ...
+    def search(self, query: str, given: Restrictions, options: SearchOptions) -> Answer: ...
 
-    def count(
-        self,
-        query: str,
-        given: Restrictions,
-        *,
-        by: str | Sequence[str],
-        every: str | None,
-        explain: bool,
-        full_scan: bool,
-        timeout_s: float | None,
-    ) -> CountAnswer: ...
+    def count(self, query: str, given: Restrictions, options: CountOptions) -> CountAnswer: ...
 
     def close(self) -> None: ...
 
@@ -176,9 +152,7 @@ class Client:
         what came later."""
         if isinstance(pin, str) and limit == limits.QUERY_LIMIT_DEFAULT:
             limit = None  # the pin has its own
-        return self._backend.search(
-            query,
-            given,
+        options = SearchOptions(
             limit=limit,
             order=order,
             cursor=cursor,
@@ -190,6 +164,7 @@ class Client:
             timeout_s=timeout_s,
             pin=pin,
         )
+        return self._backend.search(query, given, options)
 
     def lines(
         self,
@@ -223,21 +198,26 @@ class Client:
         *,
         by: str | Sequence[str] = (),
         every: str | None = None,
+        top: int | None = None,
+        stats: str | Sequence[str] = (),
         explain: bool = False,
         full_scan: bool = False,
         timeout_s: float | None = None,
         **given: Unpack[Restrictions],
     ) -> CountAnswer:
-        """Matching lines, by fields, and by buckets of time (`10s`) or iterations (`100i`)."""
-        return self._backend.count(
-            query,
-            given,
-            by=by,
+        """Matching lines, by fields, and by buckets of time (`10s`) or iterations (`100i`). `top`: only
+        so many groups, those with the most lines. `stats`: of these numeric metadata keys, per group,
+        count, min, max, mean (exact) and quantiles (within 1 % of the value)."""
+        options = CountOptions(
+            by=field_names(by),
             every=every,
+            top=top,
+            stats=field_names(stats),
             explain=explain,
             full_scan=full_scan,
             timeout_s=timeout_s,
         )
+        return self._backend.count(query, given, options)
 
     def runs(
         self, query: str = "", *, manifest: bool = False, **given: Unpack[Restrictions]

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ranklog.client.answer import Answer, CountAnswer, Listing
 from ranklog.client.comparison import compare_ranks
+from ranklog.client.counting import count
 from ranklog.client.listings import list_callsites, list_runs, list_streams
+from ranklog.client.options import CountOptions, SearchOptions
 from ranklog.client.patterns import list_patterns
 from ranklog.client.pins import load_pin, refuse_words
 from ranklog.client.reader import Reader, local_reader
-from ranklog.client.search import count, search
+from ranklog.client.search import search
 from ranklog.client.tail import Tail
 from ranklog.client.tail_cursor import tail_page
 from ranklog.client.tail_items import TailItem, TailPage
-from ranklog.client.words import (
-    Restrictions,
-    check_shape,
-    check_timeout,
-    field_names,
-    parse_every,
-    read_query,
-)
+from ranklog.client.words import Restrictions, check_shape, read_query
 from ranklog.model.query import Query
 from ranklog.store.protocol import Store
 
@@ -38,70 +33,50 @@ class Local:
     def _query(self, text: str, given: Restrictions, **shape: Any) -> Query:
         return read_query(text, given, now_ns=self.reader.now_ns(), **shape)
 
-    def search(
-        self,
-        query: str,
-        given: Restrictions,
-        *,
-        limit: int | None,
-        order: str | None,
-        cursor: str | None,
-        fields: tuple[str, ...],
-        context: int,
-        groups: bool,
-        explain: bool,
-        full_scan: bool,
-        timeout_s: float | None,
-        pin: bool | str,
-    ) -> Answer:
-        if isinstance(pin, str):
-            shape = {"limit": check_shape(limit, None), "cursor": cursor, "timeout_s": timeout_s}
-            return replace(self._pinned(pin, query, given, shape), fields=fields)
+    def search(self, query: str, given: Restrictions, options: SearchOptions) -> Answer:
+        if isinstance(options.pin, str):
+            return replace(self._pinned(options.pin, query, given, options), fields=options.fields)
         asked = self._query(
             query,
             given,
-            limit=check_shape(limit, order),
-            order=order,
-            cursor=cursor,
-            context=context,
-            explain=explain,
-            full_scan=full_scan,
-            timeout_s=check_timeout(timeout_s),
+            limit=options.limit,
+            order=options.order,
+            cursor=options.cursor,
+            context=options.context,
+            explain=options.explain,
+            full_scan=options.full_scan,
+            timeout_s=options.timeout_s,
         )
-        return replace(search(self.reader, asked, groups=groups, keep=pin), fields=fields)
+        answer = search(self.reader, asked, groups=options.groups, keep=options.pin)
+        return replace(answer, fields=options.fields)
 
-    def _pinned(
-        self, name: str, query: str, given: Restrictions, shape: Mapping[str, Any]
-    ) -> Answer:
+    def _pinned(self, name: str, query: str, given: Restrictions, options: SearchOptions) -> Answer:
         """A pinned search again, or its next page; `limit` can only make a page shorter."""
         refuse_words(query, given)
         pin = load_pin(self.reader, name)
-        lengths = [most for most in (shape["limit"], pin.query.limit) if most is not None]
-        asked = replace(pin.query, **{**shape, "limit": min(lengths, default=None)})
+        lengths = [most for most in (options.limit, pin.query.limit) if most is not None]
+        asked = replace(
+            pin.query,
+            limit=min(lengths, default=None),
+            cursor=options.cursor,
+            timeout_s=options.timeout_s,
+        )
         return search(self.reader, asked, groups=pin.groups, pin=pin)
 
-    def count(
-        self,
-        query: str,
-        given: Restrictions,
-        *,
-        by: str | Sequence[str],
-        every: str | None,
-        explain: bool,
-        full_scan: bool,
-        timeout_s: float | None,
-    ) -> CountAnswer:
-        every_ns, every_iterations = parse_every(every)
+    def count(self, query: str, given: Restrictions, options: CountOptions) -> CountAnswer:
+        every_ns, every_iterations = options.buckets
         asked = self._query(
             query,
             given,
-            by=field_names(by),
+            by=options.by,
             every_ns=every_ns,
             every_iterations=every_iterations,
+            top=options.top,
+            stats=options.stats,
             count=True,
-            explain=explain,
-            full_scan=full_scan,
-            timeout_s=check_timeout(timeout_s),
+            explain=options.explain,
+            full_scan=options.full_scan,
+            timeout_s=options.timeout_s,
         )
         return count(self.reader, asked)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from ranklog.answer.render import line_json
 from ranklog.client.answer import Answer, Listing
+from ranklog.client.options import SearchOptions
 from ranklog.client.words import Restrictions
 from ranklog.errors import BadInput
 from ranklog.scan.fields import text_literal
@@ -60,11 +61,8 @@ def _write_pages(
 
 
 def _page(remote: Remote, query: str, given: Restrictions, cursor: str | None) -> Answer:
-    shape: dict[str, Any] = {"fields": (), "context": 0, "explain": False, "full_scan": False}
-    shape |= {"timeout_s": None, "pin": False}
-    return remote.search(
-        query, given, limit=PAGE_LINES, order="oldest", cursor=cursor, groups=False, **shape
-    )
+    options = SearchOptions(limit=PAGE_LINES, order="oldest", cursor=cursor, groups=False)
+    return remote.search(query, given, options)
 
 
 def _as_parquet(jsonl: Path) -> Path:

@@ -17,8 +17,9 @@ from typing import Any
 from ranklog import errors, limits
 from ranklog.client.answer import Answer, CountAnswer, Listing
 from ranklog.client.follow import Hole
+from ranklog.client.options import CountOptions, SearchOptions
 from ranklog.client.tail_items import TailItem, TailPage
-from ranklog.client.words import Restrictions, check_shape, check_timeout, field_names
+from ranklog.client.words import Restrictions, check_shape
 from ranklog.model import frame
 from ranklog.model.answer import Completeness, Line, Report
 from ranklog.model.levels import parse_level
@@ -74,40 +75,26 @@ class Remote:
             ) from error
         return _object(data, url)
 
-    def search(
-        self,
-        query: str,
-        given: Restrictions,
-        *,
-        limit: int | None,
-        order: str | None,
-        cursor: str | None,
-        fields: tuple[str, ...],
-        context: int,
-        groups: bool,
-        explain: bool,
-        full_scan: bool,
-        timeout_s: float | None,
-        pin: bool | str,
-    ) -> Answer:
-        wanted = check_shape(limit, order)
+    def search(self, query: str, given: Restrictions, options: SearchOptions) -> Answer:
+        wanted, order, pin = options.limit, options.order, options.pin
         words: dict[str, Any] = {
             **given,
             "query": query,
             "limit": None if isinstance(pin, str) and wanted is None else wanted or 0,
             "order": order,
-            "cursor": cursor,
-            "context": context or None,
-            "explain": explain or None,
-            "full_scan": full_scan or None,
-            "timeout": check_timeout(timeout_s),
+            "cursor": options.cursor,
+            "context": options.context or None,
+            "explain": options.explain or None,
+            "full_scan": options.full_scan or None,
+            "timeout": options.timeout_s,
             "pin": pin or None,
         }
+        fields = options.fields
         answer = self._page(words, fields)
         kept = answer.pin
         if kept is not None:  # its pages are those of the pin
             wanted, order = kept["limit"], kept["order"]
-            words = {"pin": kept["id"], "timeout": timeout_s}
+            words = {"pin": kept["id"], "timeout": options.timeout_s}
         while _goes_on(answer) and (wanted is None or len(answer.matches) < wanted):
             # a page is cut at what fits into a response
             words |= {"cursor": answer.next}
@@ -118,7 +105,7 @@ class Remote:
             following.lines = [line for page in pages for line in page.lines]
             answer = following
         answer.pin = kept
-        if not groups:
+        if not options.groups:
             answer.lines = answer.matches
         return answer
 
@@ -135,34 +122,26 @@ class Remote:
             found.get("pin"),
         )
 
-    def count(
-        self,
-        query: str,
-        given: Restrictions,
-        *,
-        by: str | Sequence[str],
-        every: str | None,
-        explain: bool,
-        full_scan: bool,
-        timeout_s: float | None,
-    ) -> CountAnswer:
-        names = field_names(by)
+    def count(self, query: str, given: Restrictions, options: CountOptions) -> CountAnswer:
         words: dict[str, Any] = {
             **given,
             "query": query,
-            "by": list(names),
-            "every": every,
-            "explain": explain or None,
-            "full_scan": full_scan or None,
-            "timeout": check_timeout(timeout_s),
+            "by": list(options.by),
+            "every": options.every,
+            "top": options.top,
+            "stats": list(options.stats),
+            "explain": options.explain or None,
+            "full_scan": options.full_scan or None,
+            "timeout": options.timeout_s,
         }
         found = self._ask("POST", "/v1/count", words)
-        fields = names
+        fields, every = options.by, options.every
         if every:
-            fields = (*names, "bucket_iteration" if every.endswith("i") else "bucket_ns")
+            fields = (*fields, "bucket_iteration" if every.endswith("i") else "bucket_ns")
+        groups = found.get("groups", ())
         rows = [
             (tuple(_value(name, group[name]) for name in fields), group["count"])
-            for group in found.get("groups", ())
+            for group in groups
         ]
         return CountAnswer(
             fields,
@@ -170,6 +149,8 @@ class Remote:
             read_completeness(found["completeness"]),
             read_report(found["report"]),
             found.get("explain"),
+            found["count"],
+            _stats(found, fields) if options.stats else None,
         )
 
     def close(self) -> None:
@@ -306,6 +287,13 @@ def _by_status(status: int) -> type[errors.RanklogError]:
     fitting = (cls for cls in _KINDS.values() if cls.http_status == status)
     fallback = errors.Unavailable if status >= 500 else errors.BadInput
     return next(fitting, fallback)
+
+
+def _stats(found: Mapping[str, Any], fields: Sequence[str]) -> list[dict[str, Any]]:
+    """The numbers of each group, or of the only one."""
+    if fields:
+        return [group["stats"] for group in found.get("groups", ())]
+    return [found.get("stats") or {}]
 
 
 # --- JSON back to values ------------------------------------------------------------------------

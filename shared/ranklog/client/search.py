@@ -30,7 +30,6 @@ from ranklog.client.resume import Progress, cut_safely, is_too_many, next_progre
 from ranklog.client.scope import Scope, fill_report, open_scope
 from ranklog.client.warn import check_patterns, note_copies, warn_unknown_keys
 from ranklog.errors import BadQuery
-from ranklog.merge.groups import GroupMerge, fill_buckets, sort_key
 from ranklog.merge.lines import LineMerge
 from ranklog.model import query as q
 from ranklog.model.answer import Completeness, Line, Report
@@ -206,7 +205,7 @@ def search(
     if query.explain:
         return Answer(
             report=run.report,
-            explain=_explain(query, plan),
+            explain=explained(query, plan),
             completeness=run.completeness(),
             pin=None if pin is None else pin.to_json(),
         )
@@ -297,71 +296,5 @@ def _cursor(run: Search, progress: Progress, newest: bool) -> str:
     ).render()
 
 
-def _explain(query: q.Query, plan: Plan) -> dict[str, Any]:
+def explained(query: q.Query, plan: Plan) -> dict[str, Any]:
     return {"query": render_expr(query.expr), "segments": plan.explained}
-
-
-def count(reader: Reader, query: q.Query) -> CountAnswer:
-    """Matching lines, by fields and buckets where the query names them."""
-    run = begin(reader, query)
-    note_copies(query.expr, run.scope.indexes.values(), run.report)
-    place = place_of(query, run.scope, "count")
-    known = run.known(place)
-    if isinstance(known, CountAnswer):
-        return known
-    expr = run.expr()
-    merge = GroupMerge(run.scope.indexes, query.by, query.every_ns, query.every_iterations)
-    bucketed = query.every_ns is not None or query.every_iterations is not None
-    plan = run.plan(expr, merge.shape, count_by=None if bucketed else query.by)
-    if query.explain:
-        return CountAnswer((), [], run.completeness(), run.report, _explain(query, plan))
-    _count_from_indexes(run, plan, merge)
-    for wave in run.outcomes(plan):
-        with timed(run.report, "merge"):
-            for _, outcome in wave:
-                merge.add(outcome)
-    with timed(run.report, "merge"):
-        rows = _count_rows(merge, query)
-    answer = CountAnswer(merge.fields, rows, run.completeness(), run.report)
-    run.keep(place, answer)
-    return answer
-
-
-def _count_from_indexes(run: Search, plan: Plan, merge: GroupMerge) -> None:
-    """What the site tables decide, and where pruning says that every row left matches."""
-    for number, lines in plan.counted.items():
-        merge.add_sites(number, lines)
-    if plan.shape != Groups(()):
-        return
-    certain = [scan for scan in plan.scans if scan.certain and not scan.skip]
-    plan.scans = [scan for scan in plan.scans if not scan.certain or scan.skip]
-    for scan in certain:
-        rows = run.scope.indexes[scan.number].head.rows
-        merge.add_total(rows if scan.rows is None else sum(b - a for a, b in scan.rows))
-
-
-def _count_rows(merge: GroupMerge, query: q.Query) -> list[tuple[tuple[Any, ...], int]]:
-    """Groups in order; one total without fields; empty buckets where there is nothing else."""
-    if not merge.fields:
-        return [((), merge.total())]
-    counts = {key: total.count for key, total in merge.groups.items()}
-    width = query.every_ns or query.every_iterations
-    if width is not None and not (query.every_ns and query.every_iterations):
-        _fill_empty(counts, width)
-    return sorted(counts.items(), key=lambda item: _order(item[0], width is not None))
-
-
-def _order(key: Sequence[Any], bucketed: bool) -> tuple[Any, ...]:
-    """Buckets first, then fields."""
-    keys = [sort_key(value) for value in key]
-    return (keys[-1], *keys[:-1]) if bucketed else tuple(keys)
-
-
-def _fill_empty(counts: dict[tuple[Any, ...], int], width: int) -> None:
-    buckets = fill_buckets([key[-1] for key in counts if key[-1] is not None], width)
-    groups = {key[:-1] for key in counts}
-    if len(buckets) * len(groups) > limits.BUCKETS_MAX:
-        return  # too many to print empty ones: those with lines stand alone
-    for group in groups:
-        for bucket in buckets:
-            counts.setdefault((*group, bucket), 0)

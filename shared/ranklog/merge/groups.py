@@ -7,7 +7,7 @@ tables turn that into the fields that were asked for.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ranklog import limits
@@ -15,6 +15,8 @@ from ranklog.errors import BadQuery
 from ranklog.layout import schema
 from ranklog.layout.index import SegmentIndex
 from ranklog.merge.lines import FLOATS, line_rank
+from ranklog.merge.numbers import Numbers
+from ranklog.model.query import BUILTIN_FIELDS
 from ranklog.model.stream import Stream
 from ranklog.plan.prune_sites import SITE_FIELDS, SiteLines
 from ranklog.plan.scope import STREAM_FIELDS, template_text
@@ -26,12 +28,14 @@ BUCKET_TIME, BUCKET_ITERATION = "bucket_ns", "bucket_iteration"
 
 @dataclass(slots=True)
 class GroupTotals:
-    """One group. `bytes`, `first_ns`, `last_ns` only where extents were asked for."""
+    """One group. `bytes`, `first_ns`, `last_ns` only where extents were asked for, `numbers` by key
+    where numbers were."""
 
     count: int = 0
     bytes: int = 0
     first_ns: int | None = None
     last_ns: int | None = None
+    numbers: dict[str, Numbers] = field(default_factory=dict)
 
 
 def leaf_keys(
@@ -59,6 +63,17 @@ def leaf_keys(
     return tuple(dict.fromkeys(keys))
 
 
+def _stat_keys(names: Sequence[str]) -> tuple[str, ...]:
+    """Keys whose numbers can be told. Raises BadQuery for a field that is no number to add up."""
+    for name in names:
+        if name in BUILTIN_FIELDS and name != "iteration":
+            raise BadQuery(
+                f"{name} is no number to tell min, max and quantiles of",
+                hint="name metadata, such as loss, or iteration",
+            )
+    return tuple(dict.fromkeys(names))
+
+
 class GroupMerge:
     """Adds up groups. `fields`: the answer's fields in order, buckets last."""
 
@@ -70,12 +85,14 @@ class GroupMerge:
         every_iterations: int | None = None,
         *,
         extent: bool = False,
+        stats: Sequence[str] = (),
     ) -> None:
         self._indexes = indexes
         self._by = tuple(by)
         self._time = every_ns
         self._iterations = every_iterations
-        self.shape = Groups(leaf_keys(by, every_ns, every_iterations), extent)
+        keys = leaf_keys(by, every_ns, every_iterations)
+        self.shape = Groups(keys, extent, _stat_keys(stats))
         self.groups: dict[tuple[Any, ...], GroupTotals] = {}
 
     @property
@@ -108,6 +125,8 @@ class GroupMerge:
             total.bytes += columns["bytes"][i]
             total.first_ns = first if total.first_ns is None else min(first, total.first_ns)
             total.last_ns = last if total.last_ns is None else max(last, total.last_ns)
+        for stat in self.shape.stats:
+            total.numbers.setdefault(stat, Numbers()).add(columns, stat, i)
 
     def add_sites(self, number: int, lines: Sequence[SiteLines]) -> None:
         """Take lines that the index of a segment counted. Raises BadQuery over GROUPS_MAX."""

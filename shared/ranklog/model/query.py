@@ -220,5 +220,7 @@ class Query:
     by: tuple[str, ...] = ()
     every_ns: int | None = None
     every_iterations: int | None = None
+    top: int | None = None  # of a count: only the groups with the most lines
+    stats: tuple[str, ...] = ()  # of a count: keys whose numbers are told
     kind: str = "line"
     timeout_s: float | None = None  # of the whole query: what is not read then is named

@@ -117,6 +117,8 @@ def needed_columns(expr: LeafExpr, shape: Lines | Groups, index: SegmentIndex) -
         columns |= {key.partition("/")[0] for key in shape.keys}
         columns |= {schema.TS, schema.TEXT} if shape.extent else set()
         keys = [key.removeprefix("meta:") for key in shape.keys if key.startswith("meta:")]
+        columns |= {schema.ITERATION} if schema.ITERATION in shape.stats else set()
+        keys += shape.stats
     columns |= {schema.metadata_column(t, key) for key in keys for t in schema.METADATA_TYPES}
     if any(column in head.overflow for column in columns):
         columns.add(schema.OVERFLOW)

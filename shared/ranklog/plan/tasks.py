@@ -152,11 +152,13 @@ class Lines:
 @dataclass(frozen=True, slots=True)
 class Groups:
     """Return counts by `keys`: stream, tid, rank, level, iteration, call_site, function, logger,
-    `ts/<ns>`, `iteration/<n>` buckets, or `meta:<key>`. `extent`: also bytes, first and last time.
+    `ts/<ns>`, `iteration/<n>` buckets, or `meta:<key>`. `extent`: also bytes, first and last time;
+    `stats`: of these metadata keys, or `iteration`, the numbers (merge/numbers).
     """
 
     keys: tuple[str, ...] = ()
     extent: bool = False
+    stats: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -250,6 +250,8 @@ def _shape_rows(columns: dict[str, list[Any]], segment: SegmentScan) -> dict[str
             metadata[name] = values
         elif name == schema.OVERFLOW:
             shaped[name] = [None if text is None else json.loads(text) for text in values]
+        elif name.startswith("buckets/"):
+            shaped[name] = [_pairs(found) for found in values]
         elif name == schema.RAW:
             shaped[name] = [None if v is None else base64.b64encode(v).decode() for v in values]
         else:
@@ -261,7 +263,13 @@ def _shape_rows(columns: dict[str, list[Any]], segment: SegmentScan) -> dict[str
 
 
 def _is_float(name: str) -> bool:
-    return name.startswith(("value:", "float/"))
+    return name.startswith(("value:", "float/", "sum/"))
+
+
+def _pairs(histogram: dict[int, int] | None) -> list[list[int]]:
+    """Numbers of buckets, and how many values each has."""
+    found = histogram or {}
+    return [list(found.keys()), list(found.values())]
 
 
 def _finite(values: list[Any]) -> list[Any]:

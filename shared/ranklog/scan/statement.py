@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ranklog.layout import schema
+from ranklog.merge.numbers import BUCKET_OFFSET, LN_RATIO, PARTS, part_name
 from ranklog.model import query as q
 from ranklog.plan.tasks import Groups, LeafExpr, Lines, SegmentScan, Task
 from ranklog.scan.fields import in_ranges, metadata_value, quoted
@@ -227,7 +228,34 @@ def _group_columns(shape: Groups, segment: SegmentScan) -> dict[str, str]:
         columns["bytes"] = f"CAST(coalesce(sum(strlen({schema.TEXT})), 0) AS BIGINT)"
         columns["first_ns"] = f"min({schema.TS})"
         columns["last_ns"] = f"max({schema.TS})"
+    for key in shape.stats:
+        columns |= _stat_columns(key, _stat_value(segment, key))
     return columns
+
+
+def _stat_value(segment: SegmentScan, key: str) -> str:
+    if key == schema.ITERATION:
+        return f"CAST({schema.ITERATION} AS DOUBLE)"
+    return _number(segment, key)
+
+
+def _stat_columns(key: str, value: str) -> dict[str, str]:
+    """What merge/numbers adds up: name -> SQL."""
+    finite = f"FILTER (isfinite({value}))"
+    bucket = (
+        f"CASE WHEN {value} = 0 THEN 0 WHEN isfinite({value}) THEN CAST(sign({value}) * "
+        f"(ceil(ln(nullif(abs({value}), 0)) / {LN_RATIO!r}) + {BUCKET_OFFSET}) AS INTEGER) END"
+    )
+    found = {
+        "count": f"count(*) {finite}",
+        "nan": f"count(*) FILTER (isnan({value}))",
+        "inf": f"count(*) FILTER (isinf({value}))",
+        "min": f"min({value}) {finite}",
+        "max": f"max({value}) {finite}",
+        "sum": f"fsum({value}) {finite}",
+        "buckets": f"histogram({bucket}) {finite}",
+    }
+    return {part_name(part, key): found[part] for part in PARTS}
 
 
 def _ending(shape: Lines | Groups, segment: SegmentScan, parameters: Parameters) -> str:

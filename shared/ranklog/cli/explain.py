@@ -1,0 +1,38 @@
+"""What a query would read and why, as people read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ranklog.answer.render import report_json
+from ranklog.cli.console import Console
+
+if TYPE_CHECKING:
+    from ranklog.client.answer import Answer, CountAnswer
+
+
+def show_plan(console: Console, answer: Answer | CountAnswer) -> None:
+    """The query with all its parentheses, and each segment with what excludes the rest of it."""
+    plan = answer.explain or {}
+    if console.json:
+        console.object({"explain": plan})
+        console.object({"report": report_json(answer.report)})
+        return
+    console.line(f"query  {plan.get('query')}")
+    report = answer.report
+    kept = report.segments_listed - report.segments_pruned
+    console.line(f"segments    {kept} of {report.segments_listed} might match")
+    groups = report.row_groups_total - report.row_groups_pruned
+    console.line(f"row groups  {groups} of {report.row_groups_total} might match")
+    for segment in plan.get("segments", ()):
+        _show_segment(console, segment)
+
+
+def _show_segment(console: Console, segment: Mapping[str, Any]) -> None:
+    """One segment: how much of it might match, and what excluded the rest."""
+    groups = segment["row_groups"]
+    console.line(f"  {console.safe(str(segment['segment'] or segment['index']))}")
+    console.line(f"    {segment['rows']} rows, {groups['kept']} of {groups['total']} row groups")
+    for why in segment["excluded_by"]:
+        console.line(console.safe(f"    the rest is not read: {why}"))
