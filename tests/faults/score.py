@@ -1,0 +1,166 @@
+"""Score a verdict over simulated jobs: `python -m tests.faults.score [--seeds N] [--healthy N]`.
+
+A verdict is a function of a job that returns (class, suspects), suspects ordered, the likeliest
+first: a rank, a frozenset of ranks, a host's name, "all", "undecidable" or "none"; no suspects is
+"none". The table has the truth's classes as rows. The command scores the three rules of thumb, and
+beside them `--verdict module:function` if one is named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from tests.faults.job import Job
+from tests.faults.rules import RULES
+from tests.faults.simulate import FAULTS, simulate
+from tests.faults.truth import CLASSES, Culprit, Truth
+
+Verdict = Callable[[Job], tuple[str, Sequence[Culprit]]]
+_HEALTHY_SEED = 1_000_000  # healthy jobs have seeds of their own
+
+
+def names_culprit(truth: Truth, suspects: Sequence[Culprit]) -> bool:
+    """Whether the first suspect is the culprit.
+
+    Several ranks may be given as a set or as the first so many suspects; a node by its host's name
+    or by all its ranks.
+    """
+    if not suspects:
+        return truth.culprit == "none"
+    first = suspects[0]
+    if isinstance(truth.culprit, str) and not truth.ranks:
+        return first == truth.culprit
+    if first in (truth.culprit, truth.or_host):
+        return True
+    ranks = first if isinstance(first, frozenset) else frozenset(suspects[: len(truth.ranks)])
+    return ranks == truth.ranks
+
+
+def names_class(truth: Truth, named: str) -> bool:
+    """Whether the class is the truth's, or one that a careful reader may give with equal right."""
+    return named == truth.fault_class or named in truth.also
+
+
+@dataclass
+class Score:
+    """Counts of one verdict. `confusion[true class][named class]`; `seconds` of processor time."""
+
+    name: str
+    jobs: int = 0
+    culprits: int = 0
+    classes: int = 0
+    healthy: int = 0
+    false_alarms: int = 0
+    confusion: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    of_class: dict[str, Counter[bool]] = field(default_factory=lambda: defaultdict(Counter))
+    of_fault: dict[str, Counter[bool]] = field(default_factory=lambda: defaultdict(Counter))
+    seconds: list[float] = field(default_factory=list)
+    wrong: list[tuple[int, Truth, str, Sequence[Culprit]]] = field(default_factory=list)
+
+    def add(self, job: Job, named: str, suspects: Sequence[Culprit], seconds: float) -> None:
+        """Count one verdict."""
+        truth = job.truth
+        self.seconds.append(seconds)
+        right = names_class(truth, named)
+        self.confusion[truth.fault_class][truth.fault_class if right else named] += 1
+        if truth.fault_class == "none":
+            self.healthy += 1
+            self.false_alarms += bool(suspects) and suspects[0] != "none"
+            return
+        found = names_culprit(truth, suspects)
+        self.jobs += 1
+        self.culprits += found
+        self.classes += right
+        self.of_class[truth.fault_class][right] += 1
+        self.of_fault[truth.fault][found] += 1
+        if not (found and right):
+            self.wrong.append((job.seed, truth, named, suspects))
+
+    @property
+    def culprit_share(self) -> float:
+        return self.culprits / max(1, self.jobs)
+
+    @property
+    def class_share(self) -> float:
+        return self.classes / max(1, self.jobs)
+
+    @property
+    def false_alarm_share(self) -> float:
+        return self.false_alarms / max(1, self.healthy)
+
+    def report(self) -> str:
+        """The confusion table and the shares."""
+        seen = [c for c in CLASSES if c in self.confusion]
+        named = [c for c in CLASSES if any(c in row for row in self.confusion.values())]
+        head = "truth \\ named".ljust(20) + "".join(f"{c[:11]:>12}" for c in named) + "   right"
+        rows = [head]
+        for true in seen:
+            row = self.confusion[true]
+            share = row[true] / max(1, sum(row.values()))
+            cells = "".join(f"{row[c] or '.':>12}" for c in named)
+            rows.append(f"{true:<20}{cells}{share:8.1%}")
+        times = sorted(self.seconds) or [0.0]
+        culprits = {f: c[True] / sum(c.values()) for f, c in sorted(self.of_fault.items())}
+        weak = ", ".join(f"{f} {share:.0%}" for f, share in culprits.items() if share < 0.95)
+        return "\n".join(
+            [
+                f"== {self.name}: {self.jobs} faults, {self.healthy} healthy",
+                *rows,
+                f"culprit first {self.culprit_share:.1%}, class {self.class_share:.1%}, worst class "
+                f"{min((c[True] / sum(c.values()) for c in self.of_class.values()), default=1):.1%}, "
+                f"false alarms {self.false_alarm_share:.1%}",
+                f"time to verdict: median {times[len(times) // 2] * 1000:.1f} ms, 95 % "
+                f"{times[int(len(times) * 0.95)] * 1000:.1f} ms, longest {times[-1] * 1000:.1f} ms",
+                f"culprit below 95 %: {weak or 'nowhere'}",
+            ]
+        )
+
+
+def jobs_of(faults: int, healthy: int, first_seed: int = 0) -> Iterable[Job]:
+    """Jobs with faults, all kinds alike often, then healthy ones."""
+    for seed in range(first_seed, first_seed + faults):
+        yield simulate(seed, fault=FAULTS[seed % len(FAULTS)])
+    for seed in range(first_seed, first_seed + healthy):
+        yield simulate(_HEALTHY_SEED + seed, fault="healthy")
+
+
+def score(verdicts: dict[str, Verdict], jobs: Iterable[Job]) -> dict[str, Score]:
+    """Ask each verdict about each job."""
+    scores = {name: Score(name) for name in verdicts}
+    for job in jobs:
+        for name, verdict in verdicts.items():
+            began = time.process_time()
+            named, suspects = verdict(job)
+            scores[name].add(job, named, suspects, time.process_time() - began)
+    return scores
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print each verdict's table."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.score", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=500, help="jobs with a fault")
+    parser.add_argument("--healthy", type=int, default=1000, help="healthy jobs")
+    parser.add_argument("--first", type=int, default=0, help="first seed")
+    parser.add_argument("--verdict", metavar="MODULE:FUNCTION", help="a verdict to score, too")
+    parser.add_argument("--wrong", action="store_true", help="list what that verdict got wrong")
+    given = parser.parse_args(arguments)
+    verdicts: dict[str, Verdict] = dict(RULES)
+    if given.verdict:
+        module, _, name = given.verdict.partition(":")
+        verdicts[given.verdict] = getattr(importlib.import_module(module), name)
+    scores = score(verdicts, jobs_of(given.seeds, given.healthy, given.first))
+    print("\n\n".join(score.report() for score in scores.values()))
+    if given.wrong and given.verdict:
+        for seed, truth, named, suspects in scores[given.verdict].wrong:
+            print(f"seed {seed}: {truth} named {named} {suspects[:3]}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,262 @@
+"""c10d's watchdog, flight recorder and desync report, gloo's errors, NCCL's INFO and WARN lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tests.faults.stamps import MS, c10d
+from tests.faults.world import World
+
+_ABOUT = (
+    "This is most likely caused by incorrect usages of collectives, e.g., wrong sizes used across "
+    "ranks, the order of collectives is not same for all ranks or the scheduled collective, for some "
+    "reason, didn't run. Additionally, this can be caused by GIL deadlock or other reasons such as "
+    "network errors or bugs in the communications library (e.g. NCCL), etc. "
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A collective that a rank waits for. `enqueued` is the last one it has asked for."""
+
+    seq: int
+    op: str
+    numel_in: int
+    numel_out: int
+    timeout_ms: int
+    enqueued: int
+    group_id: int = 0
+    group: str = "default_pg"
+
+
+def head(w: World, rank: int, t: int, severity: str, line: int) -> str:
+    return f"[rank{rank}]:[{severity}{c10d(w.clock(rank, t))} ProcessGroupNCCL.cpp:{line}]"
+
+
+def own_group(rank: int, work: Work) -> str:
+    return f"[PG ID {work.group_id} PG GUID {work.group_id}({work.group}) Rank {rank}]"
+
+
+def waited(w: World, work: Work) -> str:
+    ran = work.timeout_ms + int(w.rng.integers(5, 99))
+    return (
+        f"WorkNCCL(SeqNum={work.seq}, OpType={work.op}, NumelIn={work.numel_in}, "
+        f"NumelOut={work.numel_out}, Timeout(ms)={work.timeout_ms}) ran for {ran} milliseconds before "
+        "timing out."
+    )
+
+
+def watchdog(w: World, rank: int, t: int, work: Work, *, whole: bool) -> Iterator[str]:
+    """A rank whose collective timed out; `whole`: it also came to take the process down."""
+    text, group = waited(w, work), own_group(rank, work)
+    state = f"last enqueued work: {work.enqueued}, last completed work: {work.seq - 1}"
+    yield f"{head(w, rank, t, 'E', 632)} [Rank {rank}] Watchdog caught collective operation timeout: {text}"
+    yield (
+        f"{head(w, rank, t + MS, 'E', 2268)} {group}  failure detected by watchdog at work sequence id: "
+        f"{work.seq} PG status: {state}"
+    )
+    if w.scene.flight_recorder:
+        yield f"{head(w, rank, t + MS, 'E', 685)} Stack trace of the failed collective: "
+        yield "#0 all_reduce from /opt/venv/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py:2806"
+        yield f"#1 train_step from {w.scene.script}:188"
+    else:
+        yield (
+            f"{head(w, rank, t + MS, 'E', 670)} Stack trace of the failed collective not found, "
+            "potentially because FlightRecorder is disabled. You can enable it by setting "
+            "TORCH_NCCL_TRACE_BUFFER_SIZE to a non-zero value."
+        )
+    if whole:
+        yield from abort(w, rank, t + 3 * MS, work, text)
+
+
+def abort(w: World, rank: int, t: int, work: Work, text: str) -> Iterator[str]:
+    """Taking the process down: the same text twice more, with C++ frames."""
+    group = own_group(rank, work)
+    yield (
+        f"{head(w, rank, t, 'E', 684)} [Rank {rank}] Some NCCL operations have failed or timed out. Due "
+        "to the asynchronous nature of CUDA kernels, subsequent GPU operations might run on "
+        "corrupted/incomplete data."
+    )
+    yield (
+        f"{head(w, rank, t, 'E', 698)} [Rank {rank}] To avoid data inconsistency, we are taking the "
+        "entire process down."
+    )
+    what = f"[Rank {rank}] Watchdog caught collective operation timeout: {text}"
+    yield (
+        f"{head(w, rank, t + MS, 'E', 1899)} {group} Process group watchdog thread terminated with "
+        f"exception: {what}"
+    )
+    yield "Exception raised from checkTimeout at ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:635 (most recent call first):"
+    yield from _frames(w)
+    yield ""
+    yield "terminate called after throwing an instance of 'c10::DistBackendError'"
+    yield f"  what():  {group} Process group watchdog thread terminated with exception: {what}"
+    yield "Exception raised from checkTimeout at ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:635 (most recent call first):"
+    yield from _frames(w)
+    yield ""
+
+
+def _frames(w: World) -> Iterator[str]:
+    base = int(w.rng.integers(0x7F0000000, 0x7FFFFFFFF)) << 12
+    torch = "/opt/venv/lib/python3.11/site-packages/torch/lib"
+    yield f"frame #0: c10::Error::Error(c10::SourceLocation, std::string) + 0x96 ({hex(base)} in {torch}/libc10.so)"
+    yield (
+        "frame #1: c10d::ProcessGroupNCCL::WorkNCCL::checkTimeout(std::optional<std::chrono::duration"
+        f"<long, std::ratio<1l, 1000l> > >) + 0x282 ({hex(base + 0x4A20)} in {torch}/libtorch_cuda.so)"
+    )
+    yield f"frame #2: c10d::ProcessGroupNCCL::watchdogHandler() + 0x233 ({hex(base + 0x9910)} in {torch}/libtorch_cuda.so)"
+    yield f"frame #3: <unknown function> + 0xdc253 ({hex(base + 0xDC253)} in /lib/x86_64-linux-gnu/libstdc++.so.6)"
+
+
+def dump_signal(w: World, rank: int, t: int, done: int, work: Work, source: int) -> Iterator[str]:
+    """A rank told by another that it timed out; it says how far it has come itself."""
+    origin = "from this local rank" if source == rank else f"from  rank {source}"
+    yield (
+        f"{head(w, rank, t, 'E', 1870)} {own_group(rank, work)} Received a dump signal due to a "
+        f"collective timeout {origin} and we will try our best to dump the debug info. Last enqueued "
+        f"NCCL work: {work.enqueued}, last completed NCCL work: {done}.{_ABOUT}"
+    )
+    yield (
+        f"{head(w, rank, t + MS, 'E', 1589)} {own_group(rank, work)} ProcessGroupNCCL preparing to dump "
+        "debug info. Include stack trace: 1"
+    )
+
+
+def ranges(ranks: Iterable[int]) -> str:
+    """[0-3,5]"""
+    out: list[list[int]] = []
+    for rank in sorted(ranks):
+        if out and rank == out[-1][1] + 1:
+            out[-1][1] = rank
+        else:
+            out.append([rank, rank])
+    return "[" + ",".join(str(a) if a == b else f"{a}-{b}" for a, b in out) + "]"
+
+
+def desync_report(
+    w: World, rank: int, t: int, work: Work, lagging: set[int], *, joined: bool = False
+) -> Iterator[str]:
+    """TORCH_NCCL_DESYNC_DEBUG: who never came to the collective that others wait in."""
+    others = ranges(set(range(w.topo.ranks)) - lagging)
+    yield (
+        f"{head(w, rank, t, 'E', 1711)} {own_group(rank, work)} Exception (either an error or timeout) "
+        f"detected by watchdog at work: {work.seq}, last enqueued NCCL work: {work.enqueued}, last "
+        f"completed NCCL work: {work.seq - 1}."
+    )
+    yield f"\t - [{rank}] Timeout at collective: {work.op}, #{work.seq}"
+    yield "\t - To our best knowledge, the lagging/dead/mismatched ranks that caused the desync are:"
+    if joined:
+        yield f"\t   - {ranges(lagging)} joined but didn't finish collective #{work.seq} (count from 1)"
+    else:
+        yield (
+            f"\t   - {ranges(lagging)} finished collective #{work.seq - 1}, but didn't join collective "
+            f"#{work.seq} (count from 1)"
+        )
+    yield "\t - Snapshot of ranks' latest states:"
+    yield f"\t   #{work.seq - 1} finished ranks:"
+    yield f"\t     {ranges(lagging)} finished {work.op}"
+    yield f"\t   #{work.seq} started ranks:"
+    yield f"\t     {others} started {work.op}"
+
+
+def flight_analysis(w: World, work: Work, missing: set[int]) -> list[str]:
+    """What `torchfrtrace` prints of all ranks' dumps."""
+    named = "{" + ", ".join(map(str, sorted(missing))) + "}"
+    return [
+        f"Not all ranks joining collective, sequence number: {work.seq}",
+        f"internal record id: {work.seq + 3}",
+        f"group info: {work.group_id}:{work.group}",
+        f"collective: nccl:{work.op.lower().strip('_')}",
+        f"missing ranks: {named}",
+        f"input sizes: [[{work.numel_in}]]",
+        f"output sizes: [[{work.numel_out}]]",
+        f"world size: {w.topo.ranks}",
+        "collective state: scheduled",
+    ]
+
+
+def fingerprint(seq: int, op: str, shape: int) -> str:
+    return (
+        f"CollectiveFingerPrint(SequenceNumber={seq}, OpType={op}, TensorShape=[{shape}], TensorDtypes="
+        "Float, TensorDeviceTypes=TensorOptions(dtype=float (default), device=cuda, layout=Strided "
+        "(default), requires_grad=false (default), pinned_memory=false (default), memory_format="
+        "(nullopt)))"
+    )
+
+
+# --- NCCL ---------------------------------------------------------------------------------------
+def nccl(w: World, rank: int, text: str, site: str = "") -> str:
+    """host:pid:tid [dev] NCCL INFO text, or site NCCL WARN text."""
+    pid = w.topo.pids[rank]
+    kind = f"{site} NCCL WARN" if site else "NCCL INFO"
+    return f"{w.topo.host(rank)}:{pid}:{pid + 611} [{w.topo.local(rank)}] {kind} {text}"
+
+
+def nccl_start(w: World, rank: int, comm_id: int) -> Iterator[str]:
+    """NCCL_DEBUG=INFO at start: address, devices, and which rank of which communicator this is."""
+    address = w.topo.addresses[w.topo.node(rank)]
+    bus = w.topo.bus(rank)[5:].replace(":", "") + "0"
+    yield nccl(w, rank, f"Bootstrap : Using eth0:{address}<0>")
+    yield nccl(
+        w,
+        rank,
+        f"NET/IB : Using [0]mlx5_{w.topo.local(rank)}:1/IB/SHARP [RO]; OOB eth0:{address}<0>",
+    )
+    comm = f"ncclCommInitRankConfig comm {hex(0x55AA0000 + rank * 0x1000)} rank {rank} nranks {w.topo.ranks}"
+    where = f"cudaDev {w.topo.local(rank)} nvmlDev {w.topo.local(rank)} busId {bus} commId {hex(comm_id)}"
+    yield nccl(w, rank, f"{comm} {where} - Init START")
+    yield nccl(w, rank, f"{comm} {where} - Init COMPLETE")
+
+
+def nccl_completion(w: World, rank: int, peer: int) -> Iterator[str]:
+    """InfiniBand gave up on a peer's node."""
+    port = int(w.rng.integers(32768, 60999))
+    address = w.topo.addresses[w.topo.node(peer)]
+    kind, opcode = ("Send", 1) if w.chance(0.5) else ("Recv", 0)
+    hca = f"mlx5_{w.topo.local(rank)}"
+    yield ""
+    yield nccl(
+        w,
+        rank,
+        f"NET/IB: Got completion from peer {address}<{port}> with status=12 opcode={opcode} len=0 "
+        f"vendor err 129 ({kind}) localGid ::ffff:{w.topo.addresses[w.topo.node(rank)]} remoteGids"
+        f"::ffff:{address} hca {hca}",
+        "transport/net_ib.cc:2012",
+    )
+    yield nccl(w, rank, "transport/net.cc:1308 -> 6")
+    yield nccl(w, rank, "proxy.cc:706 -> 6 [Progress Thread]")
+
+
+def remote_closed(w: World, rank: int, peer: int) -> Iterator[str]:
+    """A peer's process is gone: seen by whoever holds a socket to it."""
+    port = int(w.rng.integers(32768, 60999))
+    address = w.topo.addresses[w.topo.node(peer)]
+    yield ""
+    yield nccl(
+        w,
+        rank,
+        f"socketProgress: Connection closed by remote peer {w.topo.host(peer)}<{port}>"
+        if w.chance(0.5)
+        else f"Call to recv from {address}<{port}> failed : Connection reset by peer",
+        "misc/socket.cc:71" if w.chance(0.5) else "misc/socket.cc:484",
+    )
+
+
+def gloo_closed(w: World, rank: int, peer: int | None) -> str:
+    address = "127.0.0.1" if w.topo.nodes == 1 else w.topo.addresses[w.topo.node(peer or 0)]
+    port = int(w.rng.integers(1024, 60999))
+    if w.chance(0.5):
+        what = f"pair.cc:553] Connection closed by peer [{address}]:{port}. This is typically caused by a remote worker crashing. Check the logs of the remote worker before reporting an error. GLHF! 🏖️"
+    else:
+        what = f"pair.cc:534] Read error [{address}]:{port}: Connection reset by peer"
+    return f"RuntimeError: [/__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/{what}"
+
+
+def gloo_timeout(w: World, timeout_ms: int) -> str:
+    side = w.pick("recv", "recv", "send")
+    line = 78 if side == "recv" else 129
+    return (
+        "RuntimeError: [/__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:"
+        f"{line}] Timed out waiting {timeout_ms}ms for {side} operation to complete"
+    )
