@@ -8,13 +8,20 @@ from contextvars import copy_context
 
 import pytest
 
-from ranklog.model.frame import STREAM_RANK
+from ranklog.model import frame
+from ranklog.produce import context as produce_context
+from ranklog.produce import ring
 from ranklog.produce.context import (
+    EMPTY,
     INHERITED,
+    NO_ITERATION,
+    REMEMBERED_MAX,
+    STREAM_RANK,
     context,
     current,
+    current_iteration,
     iteration,
-    iteration_of,
+    own_iteration,
     phase,
     reset,
 )
@@ -30,7 +37,7 @@ def _clean() -> Iterator[None]:
 def seen() -> tuple[object, ...]:
     state = current()
     rank = "stream's" if state.rank == STREAM_RANK else state.rank
-    return rank, iteration_of(state), state.metadata
+    return rank, current_iteration(), state.metadata
 
 
 def test_context_stays_until_the_handle_is_closed() -> None:
@@ -60,7 +67,7 @@ def test_none_takes_a_key_away_and_rank_none_means_no_rank() -> None:
 def test_step_is_iteration() -> None:
     context(step=4)
 
-    assert iteration_of(current()) == 4
+    assert current_iteration() == 4
 
 
 def test_phase_is_metadata_inside() -> None:
@@ -72,21 +79,21 @@ def test_phase_is_metadata_inside() -> None:
 def test_iteration_is_process_wide() -> None:
     iteration(7)
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(lambda: iteration_of(current())).result() == 7
+        assert pool.submit(current_iteration).result() == 7
 
 
 def test_iteration_in_a_with_ends_there_in_other_threads_too() -> None:
     iteration(1)
     with ThreadPoolExecutor(1) as pool, iteration(2):
-        assert iteration_of(current()) == 2
-        assert pool.submit(lambda: iteration_of(current())).result() == 2
-    assert iteration_of(current()) == 1
+        assert current_iteration() == 2
+        assert pool.submit(current_iteration).result() == 2
+    assert current_iteration() == 1
 
 
 def test_what_is_no_iteration_is_left_out() -> None:
     iteration("many")  # type: ignore[arg-type]
 
-    assert iteration_of(current()) is None
+    assert current_iteration() is None
 
 
 def test_eight_threads_are_eight_ranks_with_iterations_of_their_own() -> None:
@@ -99,7 +106,7 @@ def test_eight_threads_are_eight_ranks_with_iterations_of_their_own() -> None:
             iteration(1000 * rank + number)
             barrier.wait()
             state = current()
-            found[rank].add((state.rank, iteration_of(state)))
+            found[rank].add((state.rank, current_iteration()))
 
     threads = [threading.Thread(target=train, args=(rank,)) for rank in range(8)]
     for thread in threads:
@@ -108,7 +115,7 @@ def test_eight_threads_are_eight_ranks_with_iterations_of_their_own() -> None:
         thread.join()
 
     assert found == {rank: {(rank, 1000 * rank + n) for n in range(20)} for rank in range(8)}
-    assert iteration_of(current()) is None
+    assert current_iteration() is None
 
 
 def test_a_pool_thread_has_the_context_only_if_it_is_passed() -> None:
@@ -140,4 +147,54 @@ def test_a_handle_closed_in_another_thread_does_not_raise() -> None:
     thread.join()
 
     assert current().metadata == {"a": 1}
-    assert current().iteration == INHERITED
+    assert own_iteration() == INHERITED
+
+
+def test_the_same_words_are_the_same_stamp() -> None:
+    with context(a=1, b="x"):
+        first = current()
+    with context(b="x"), context(a=1):
+        assert current() is not first  # their order is theirs
+    with context(a=1), context(b="x"):
+        assert current() is first
+    with context(a=True):
+        assert current().metadata == {"a": 1}
+    assert current() is EMPTY
+
+
+def test_values_that_are_equal_but_of_other_types_are_other_words() -> None:
+    stamps = []
+    for value in (1, 1.0, True, "1"):
+        with context(a=value):
+            stamps.append(current().metadata["a"])
+
+    assert list(map(repr, stamps)) == ["1", "1.0", "1", "'1'"]
+
+
+def test_contexts_that_are_never_closed_are_not_all_remembered() -> None:
+    for number in range(2 * REMEMBERED_MAX + 10):
+        context(batch=number)
+
+    assert current().metadata == {"batch": 2 * REMEMBERED_MAX + 9}
+    assert len(produce_context._ways) <= REMEMBERED_MAX
+    assert len(produce_context._by_words) <= REMEMBERED_MAX
+
+
+def test_a_value_that_can_not_be_a_key_is_metadata_all_the_same() -> None:
+    context(shape=[2, 3], n=1)
+
+    assert current().metadata == {"shape": "[2, 3]", "n": 1}
+
+
+def test_an_iteration_of_a_context_ends_with_it_and_none_means_none() -> None:
+    iteration(3)
+    with context(iteration=5, a=1):
+        assert seen() == ("stream's", 5, {"a": 1})
+        with context(step=None):
+            assert current_iteration() is None
+    assert seen() == ("stream's", 3, {})
+
+
+def test_the_models_words_for_absent_are_ours() -> None:
+    assert (STREAM_RANK, NO_ITERATION) == (frame.STREAM_RANK, frame.NO_ITERATION)
+    assert ring.NO_ITERATION == frame.NO_ITERATION

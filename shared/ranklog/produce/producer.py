@@ -18,7 +18,7 @@ from ranklog import limits
 from ranklog.model.levels import WARNING
 from ranklog.produce import context, spool, trouble
 from ranklog.produce.clock import now_ns
-from ranklog.produce.context import Context, current, iteration_of
+from ranklog.produce.context import Stamp, current, current_iteration
 from ranklog.produce.identity import Identity
 from ranklog.produce.journal import CLOSED, CONTEXT, DROP, LINE, SITE, append, encode_record
 
@@ -84,7 +84,7 @@ class Producer:
                 level,
                 site,
                 0 if overlay is context.EMPTY else self._context_number(overlay),
-                iteration_of(overlay),
+                current_iteration(),
                 text,
                 metadata or None,
                 trace,
@@ -155,7 +155,7 @@ class Producer:
 
     def _forget(self) -> None:
         self._sites: dict[tuple[str, int, str | None, str | None], int] = {}
-        self._contexts: dict[int, tuple[int, Context]] = {}
+        self._contexts: dict[int, tuple[int, Stamp]] = {}
         self._numbers = count(1)
         self._dropped: dict[str, int] = {}
         self._bytes = 0
@@ -175,7 +175,7 @@ class Producer:
         self._open()
         return True
 
-    def _context_number(self, overlay: Context) -> int:
+    def _context_number(self, overlay: Stamp) -> int:
         known = self._contexts.get(id(overlay))
         if known is not None and known[1] is overlay:
             return known[0]
