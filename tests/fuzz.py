@@ -17,6 +17,7 @@ from ranklog.client import Client
 from ranklog.plan.parse import parse_query
 from ranklog.store.memory import MemoryStore
 from tests.corpus_lines import BOUNDS, TENANT, Corpus, random_corpus, random_query
+from tests.duckdb_only import duckdb_only
 from tests.ingest.frames import T0
 from tests.oracle import matching
 
@@ -28,9 +29,10 @@ def tell_difference(client: Client, corpus: Corpus, query: str) -> str | None:
     shown = f"({query}) OR nothing-like-this"
     wanted = sorted(matching(corpus.lines, parse_query(shown, now_ns=T0).expr))
     for full_scan in (False, True):
-        answer = client.search(
-            shown, limit=None, order="oldest", groups=False, full_scan=full_scan, **BOUNDS
-        )
+        with duckdb_only(full_scan):
+            answer = client.search(
+                shown, limit=None, order="oldest", groups=False, full_scan=full_scan, **BOUNDS
+            )
         found = sorted(line.id for line in answer.lines)
         if found != wanted or answer.completeness.skipped_tasks:
             return f"{query!r}, full_scan={full_scan}: {len(found)} lines, the oracle {len(wanted)}"

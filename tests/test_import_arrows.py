@@ -69,7 +69,7 @@ ARROWS = {
 OWNERS = {
     "duckdb": {"scan", "client"},
     "pyarrow": {"layout", "ingest", "importer", "rules", "scan", "client"},
-    "numpy": {"layout", "ingest", "importer", "rules"},
+    "numpy": {"layout", "ingest", "importer", "rules", "scan"},
     "boto3": {"store", "stream", "scan", "agent"},
     "botocore": {"store", "stream", "scan"},
     "pydantic": {"api"},

@@ -16,6 +16,7 @@ from ranklog.scan import statement
 from ranklog.store.disk import DiskStore
 from ranklog.store.memory import MemoryStore
 from tests.corpus_lines import BOUNDS, TENANT, TERMS, Corpus, random_corpus, random_query
+from tests.duckdb_only import duckdb_only
 from tests.ingest.frames import T0
 from tests.oracle import matching
 
@@ -33,8 +34,11 @@ def clients(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> list[Cl
     return [Client(store=memory, tenant=TENANT), Client(store=disk, tenant=TENANT)]
 
 
-def answered(client: Client, query: str, **options: object) -> list[str]:
-    answer = client.search(query, limit=None, order="oldest", groups=False, **BOUNDS, **options)  # type: ignore[arg-type]
+def answered(client: Client, query: str, full_scan: bool = False) -> list[str]:
+    with duckdb_only(full_scan):
+        answer = client.search(
+            query, limit=None, order="oldest", groups=False, full_scan=full_scan, **BOUNDS
+        )
     assert answer.completeness.skipped_tasks == []
     return sorted(line.id for line in answer.lines)
 

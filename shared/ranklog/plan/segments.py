@@ -108,7 +108,7 @@ def needed_columns(expr: LeafExpr, shape: Lines | Groups, index: SegmentIndex) -
     there = {name for group in head.row_groups[:1] for name in group.chunks} | set(head.columns)
     if isinstance(shape, Lines) and shape.whole:
         return frozenset(there)
-    columns = {schema.TID, schema.STREAM, schema.SEQ, *_of_expr(expr)}
+    columns = {schema.TID, schema.STREAM, schema.SEQ, *expr_columns(expr)}
     keys: list[str] = []
     if isinstance(shape, Lines):
         columns |= {schema.TS, schema.RANK, schema.ITERATION}
@@ -125,12 +125,13 @@ def needed_columns(expr: LeafExpr, shape: Lines | Groups, index: SegmentIndex) -
     return frozenset(columns & there)
 
 
-def _of_expr(expr: LeafExpr) -> Iterator[str]:
+def expr_columns(expr: LeafExpr) -> Iterator[str]:
+    """Parquet columns that a tree looks at."""
     if isinstance(expr, (q.And, q.Or)):
         for item in expr.items:
-            yield from _of_expr(item)
+            yield from expr_columns(item)
     elif isinstance(expr, q.Not):
-        yield from _of_expr(expr.item)
+        yield from expr_columns(expr.item)
     elif isinstance(expr, (q.Contains, q.Matches)):
         yield schema.TEXT
     elif isinstance(expr, RankIs):
@@ -152,7 +153,7 @@ def _optional_columns(index: SegmentIndex, needed: frozenset[str]) -> tuple[str,
 
 def _text_early(expr: LeafExpr, shape: Lines | Groups) -> bool:
     """Whether text is fetched with the small columns: it decides, or all of it is wanted."""
-    if schema.TEXT in set(_of_expr(expr)):
+    if schema.TEXT in set(expr_columns(expr)):
         return True
     return isinstance(shape, Groups) or shape.limit is None
 

@@ -6,13 +6,15 @@ What can't be read is named in the outcome; nothing a segment holds raises.
 from __future__ import annotations
 
 import base64
+import functools
 import heapq
+import importlib.util
 import json
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import duckdb
 
@@ -39,6 +41,8 @@ from ranklog.store.protocol import Store
 _FETCH_ROWS = 16_384
 
 T = TypeVar("T")
+# A task's columns of one segment; None: it takes a statement.
+Few: TypeAlias = "Callable[[Task, SegmentScan, str | RangedObject], dict[str, list[Any]] | None]"
 
 
 def evaluate(data: bytes, store: Store, engine: Engine | None = None) -> bytes:
@@ -148,8 +152,19 @@ def _read_segment(
     outcome: Outcome,
 ) -> dict[str, list[Any]] | None:
     """The segment's columns, or None with the failure noted."""
-    columns = _run(task, segment, store, engine, seconds, outcome, _fetch)
+    few = arrow_reader()
+    columns = _run(task, segment, store, engine, seconds, outcome, _fetch, few)
     return None if columns is None else _shape_rows(columns, segment)
+
+
+@functools.cache
+def arrow_reader() -> Few | None:
+    """Reads few lines faster than DuckDB, where Arrow is installed."""
+    if importlib.util.find_spec("pyarrow") is None:
+        return None
+    from ranklog.scan.direct import read_few
+
+    return read_few
 
 
 def read_batches(
@@ -178,10 +193,17 @@ def _run(
     seconds: float | None,
     outcome: Outcome,
     fetch: Callable[[duckdb.DuckDBPyConnection, Statement], T],
+    few: Callable[[Task, SegmentScan, str | RangedObject], T | None] | None = None,
 ) -> T | None:
-    """What `fetch` makes of the segment's statement; every failure is noted, none raised."""
+    """What `few` reads of the segment, else what `fetch` makes of its statement; every failure is
+    noted, none raised."""
     try:
-        with opened(segment, store, engine, outcome) as path:
+        with opened(segment, store, engine, outcome) as (path, item):
+            if few is not None:
+                found = few(task, segment, item or path)
+                if found is not None:
+                    outcome.scanned += 1
+                    return found
             statement = build_statement(task, segment, path)
             with engine.cursor(seconds) as cursor:
                 found = fetch(cursor, statement)
@@ -202,8 +224,11 @@ def _run(
 
 
 @contextmanager
-def opened(segment: SegmentScan, store: Store, engine: Engine, outcome: Outcome) -> Iterator[str]:
-    """A path at which DuckDB reads the segment; what is read counts in the outcome."""
+def opened(
+    segment: SegmentScan, store: Store, engine: Engine, outcome: Outcome
+) -> Iterator[tuple[str, RangedObject | None]]:
+    """A path at which DuckDB reads the segment, and what it then reads where that is no file; what is
+    read counts in the outcome."""
     local = store.local_path(segment.key)
     if local is not None:
         found = local.stat() if local.exists() else None
@@ -212,13 +237,13 @@ def opened(segment: SegmentScan, store: Store, engine: Engine, outcome: Outcome)
             raise Corrupt(f"segment is {shown}, its index says {segment.length} bytes")
         check_file(local, found, segment)
         outcome.bytes_read += sum(end - start for start, end in planned_ranges(segment))
-        yield str(local)
+        yield str(local), None
         return
     item = RangedObject(store, segment, engine.files.pool)
     path = engine.files.add(item)
     try:
         item.fetch(planned_ranges(segment))
-        yield path
+        yield path, item
     except duckdb.Error as error:
         if item.damage is None:
             raise

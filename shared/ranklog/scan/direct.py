@@ -1,0 +1,403 @@
+"""Few lines of a segment, read with Arrow: small columns first, then only the pages of text with hits.
+
+DuckDB takes 0.6 ms to prepare a statement and unpacks the text of whole row groups. Where few rows are
+left, most of that is for nothing (docs/profile.md). What is asked means the same as in scan/statement;
+`read_few` answers None where it can't or where too many rows are left, and DuckDB reads. Arrow is not
+in the layer of scan functions: there DuckDB reads all.
+
+Shapes: `groups` are row groups of the file; a *place* counts the rows of these groups, one after the
+other.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ranklog.layout import schema
+from ranklog.limits import FOOTERS_KEPT_MAX
+from ranklog.plan.segments import expr_columns
+from ranklog.plan.tasks import Lines, SegmentScan, Task
+from ranklog.scan.masks import (
+    Evaluator,
+    Mask,
+    Numbers,
+    Unsupported,
+    as_numbers,
+    behind_mask,
+    skipped_mask,
+    wanted_mask,
+)
+from ranklog.scan.pages import Bytes, Page, excerpt, find_pages
+
+Places = npt.NDArray[np.int64]
+
+# More lines are no faster than by DuckDB, nor are more rows of which only the text decides.
+_LINES_MAX = 4_096
+_TEXTS_MAX = 2_048
+# Conditions that are looked at one after the other.
+_SPANS_MAX = 64
+_NAMED = (schema.CALL_SITE, schema.FUNCTION, schema.LOGGER)
+
+
+def read_few(task: Task, segment: SegmentScan, source: str | Bytes) -> dict[str, list[Any]] | None:
+    """The columns that the segment's statement returns, in any order of rows; None: DuckDB must say.
+    With a limit at least its first lines are there. `source`: a local path, or what has the bytes."""
+    shape = task.shape
+    if not isinstance(shape, Lines) or not shape.whole or task.near:
+        return None
+    if len(segment.skip) > _SPANS_MAX or len(segment.wanted or ()) > _SPANS_MAX:
+        return None
+    try:
+        with _opened(source, segment.length) as (file, data):
+            return _Reading(task, segment, shape, file, data).lines()
+    except (Unsupported, pa.ArrowException, ValueError, KeyError, IndexError, TypeError):
+        return None  # where the file is damaged, DuckDB says how
+
+
+# --- the file -----------------------------------------------------------------------------------
+@contextmanager
+def _opened(source: str | Bytes, length: int) -> Iterator[tuple[Any, Bytes]]:
+    """As Arrow reads it, and as bytes."""
+    if isinstance(source, str):
+        with pa.OSFile(source) as file:
+            yield file, _Local(file)
+    else:
+        yield pa.PythonFile(_File(source, length), mode="r"), source
+
+
+@dataclass(frozen=True, slots=True)
+class _Local:
+    """A local file."""
+
+    file: Any
+
+    def read(self, start: int, end: int) -> bytes:
+        data: bytes = self.file.read_at(end - start, start)
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class _Footer:
+    """Parquet metadata; the first row of each row group, then the number of rows."""
+
+    metadata: Any
+    edges: tuple[int, ...]
+    text: int  # place of the column
+
+    def text_chunk(self, group: int) -> tuple[int, int]:
+        """Bytes of the row group's text."""
+        chunk = self.metadata.row_group(group).column(self.text)
+        if chunk.compression != "ZSTD" or chunk.dictionary_page_offset is not None:
+            raise ValueError("text is not of pages that stand alone")
+        return chunk.data_page_offset, chunk.data_page_offset + chunk.total_compressed_size
+
+
+class _Footers:
+    """Of the segments that were read last: what a key names never changes."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, int], _Footer] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, segment: SegmentScan, file: Any) -> _Footer:
+        place = (segment.key, segment.length)
+        with self._lock:
+            found = self._kept.get(place)
+            if found is not None:
+                self._kept.move_to_end(place)
+                return found
+        found = _read_footer(file)
+        with self._lock:
+            self._kept[place] = found
+            while len(self._kept) > FOOTERS_KEPT_MAX:
+                self._kept.popitem(last=False)
+        return found
+
+
+_FOOTERS = _Footers()
+
+
+def _read_footer(file: Any) -> _Footer:
+    metadata = pq.read_metadata(file)
+    edges = [0]
+    for group in range(metadata.num_row_groups):
+        edges.append(edges[-1] + metadata.row_group(group).num_rows)
+    paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
+    place = paths.index(schema.TEXT)
+    text = metadata.schema.column(place)
+    if text.max_definition_level or text.max_repetition_level:
+        raise ValueError("text may be absent")
+    return _Footer(metadata, tuple(edges), place)
+
+
+class _File:
+    """Bytes as Arrow reads them."""
+
+    closed = False
+
+    def __init__(self, source: Bytes, length: int) -> None:
+        self._source, self._length, self._at = source, length, 0
+
+    def size(self) -> int:
+        return self._length
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._at = offset + (0, self._at, self._length)[whence]
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._source.read(self._at, self._length if size < 0 else self._at + size)
+        self._at += len(data)
+        return data
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        """Who opened the source closes it."""
+
+
+class _Columns:
+    """Columns of the rows at some places; read when they are asked for."""
+
+    def __init__(self, parquet: Any, groups: Sequence[int], places: Places | None, rows: int):
+        self._parquet, self._groups, self._places = parquet, groups, places
+        self.rows = rows
+        self._arrow: dict[str, Any] = {}
+        self._numbers: dict[str, Numbers] = {}
+
+    def read(self, names: Sequence[str]) -> None:
+        """Read these at once."""
+        missing = [name for name in names if name not in self._arrow]
+        if not missing:
+            return
+        table = self._parquet.read_row_groups(self._groups, columns=missing, use_threads=False)
+        if self._places is not None:
+            table = table.take(pa.array(self._places))
+        for name in missing:
+            self._arrow[name] = table.column(name).combine_chunks()
+
+    def places_of(self, rows: Places) -> Places:
+        """Places of some of the rows."""
+        return rows if self._places is None else self._places[rows]
+
+    def has(self, name: str) -> bool:
+        return name in self._arrow
+
+    def arrow(self, name: str) -> Any:
+        self.read([name])
+        return self._arrow[name]
+
+    def numbers(self, name: str) -> Numbers:
+        """The column as numpy."""
+        if name not in self._numbers:
+            self._numbers[name] = as_numbers(self.arrow(name))
+        return self._numbers[name]
+
+
+# --- one segment --------------------------------------------------------------------------------
+class _Reading:
+    """A task's lines in one segment."""
+
+    def __init__(
+        self, task: Task, segment: SegmentScan, shape: Lines, file: Any, source: Bytes
+    ) -> None:
+        self._expr, self._segment, self._shape, self._source = task.expr, segment, shape, source
+        self._footer = _FOOTERS.get(segment, file)
+        strings = [name for name in segment.columns if name.startswith("str:")]
+        self._parquet = pq.ParquetFile(
+            file, metadata=self._footer.metadata, read_dictionary=[*_NAMED, *strings]
+        )
+        self._names = (*schema.BASE_COLUMNS, *segment.columns)
+
+    def lines(self) -> dict[str, list[Any]] | None:
+        groups, places, count = self._candidates()
+        columns = _Columns(self._parquet, groups, places, count)
+        decides = set() if self._segment.certain else set(expr_columns(self._expr))
+        if self._takes_all(decides) and count > (_TEXTS_MAX if decides else _LINES_MAX):
+            return None
+        columns.read(self._names if count <= _LINES_MAX else self._deciding(decides))
+        found = self._matching(groups, columns)
+        if found is None or len(found[0]) > _LINES_MAX:
+            return None
+        return self._output(groups, columns, *found)
+
+    # --- which rows ---------------------------------------------------------------------------
+    def _candidates(self) -> tuple[list[int], Places | None, int]:
+        """Row groups with rows that might match, the places of these rows (None: all), how many."""
+        edges = self._footer.edges
+        if self._segment.rows is None:
+            return list(range(len(edges) - 1)), None, edges[-1]
+        groups: list[int] = []
+        parts: list[Places] = []
+        shift = end = 0  # what to add to a row for its place; where the last row group ends
+        for low, high in self._segment.rows:
+            first = bisect_right(edges, low) - 1
+            for group in range(first, bisect_right(edges, high - 1)):
+                if not groups or group > groups[-1]:
+                    groups.append(group)
+                    shift = end - edges[group]
+                    end += edges[group + 1] - edges[group]
+                start, stop = max(low, edges[group]), min(high, edges[group + 1])
+                parts.append(np.arange(start + shift, stop + shift))
+        places = np.concatenate(parts)
+        return groups, None if len(places) == end else places, len(places)
+
+    def _takes_all(self, decides: set[str]) -> bool:
+        """Whether no small column leaves rows out."""
+        segment = self._segment
+        if self._shape.limit is not None or decides - {schema.TEXT}:
+            return False
+        return not (segment.skip or segment.wanted or segment.after or segment.tids)
+
+    def _deciding(self, decides: set[str]) -> list[str]:
+        """Columns that say which rows match."""
+        segment, names = self._segment, decides - {schema.TEXT}
+        if schema.RANK in names:
+            names.add(schema.STREAM)
+            if not segment.ranked:
+                names.remove(schema.RANK)
+        if segment.tids is not None:
+            names.add(schema.TID)
+        if segment.skip or segment.wanted is not None or segment.after is not None:
+            names |= {schema.STREAM, schema.SEQ, schema.GROUP}
+        if self._shape.limit is not None or segment.after is not None:
+            names.add(schema.TS)
+        return [name for name in self._names if name in names]
+
+    def _matching(self, groups: Sequence[int], columns: _Columns) -> tuple[Places, Any] | None:
+        """Matching rows by their number among the candidates, and their texts where they were read;
+        None: too many texts decide."""
+        given = self._given(columns)
+        if self._segment.certain:
+            found = np.arange(columns.rows) if given is None else np.flatnonzero(given)
+            return self._first(columns, found), None
+        evaluator = Evaluator(self._segment, columns.rows, columns.numbers)
+        might, surely = evaluator.masks(self._expr)
+        if given is not None:
+            might, surely = might & given, surely & given
+        found = np.flatnonzero(might)
+        if might is surely or len(found) == np.count_nonzero(surely):
+            return self._first(columns, found), None
+        if len(found) > _TEXTS_MAX:
+            return None
+        return self._by_text(groups, columns, found)
+
+    def _by_text(
+        self, groups: Sequence[int], columns: _Columns, found: Places
+    ) -> tuple[Places, Any]:
+        def chosen(name: str) -> Numbers:
+            whole = columns.numbers(name)
+            present = None if whole.present is None else whole.present[found]
+            return Numbers(whole.values[found], present)
+
+        texts = self._texts(groups, columns.places_of(found))
+        might, _ = Evaluator(self._segment, len(found), chosen, texts).masks(self._expr)
+        return found[might], texts.filter(pa.array(might))
+
+    def _given(self, columns: _Columns) -> Mask | None:
+        """What the task says of rows beside the query's tree; None: nothing."""
+        segment = self._segment
+        masks = []
+        if segment.tids is not None:
+            wanted = np.zeros(max(segment.tids, default=0) + 2, np.bool_)
+            wanted[list(segment.tids)] = True
+            tids = columns.numbers(schema.TID).values
+            masks.append(wanted[np.minimum(tids, len(wanted) - 1)])
+        if segment.skip:
+            masks.append(~skipped_mask(columns.numbers, segment.skip))
+        if segment.wanted is not None:
+            masks.append(wanted_mask(columns.numbers, segment.wanted))
+        if segment.after is not None:
+            masks.append(behind_mask(columns.numbers, segment, newest=self._shape.newest))
+        return np.logical_and.reduce(masks) if masks else None
+
+    def _first(self, columns: _Columns, found: Places) -> Places:
+        """Without those that can't be among the first lines; all that share the last one's time stay."""
+        limit = self._shape.limit
+        if limit is None or len(found) <= limit:
+            return found
+        ts = columns.numbers(schema.TS).values[found]
+        last = len(ts) - limit if self._shape.newest else limit - 1
+        worst = np.partition(ts, last)[last]
+        first: Places = found[ts >= worst if self._shape.newest else ts <= worst]
+        return first
+
+    # --- their values -------------------------------------------------------------------------
+    def _output(
+        self, groups: Sequence[int], columns: _Columns, found: Places, texts: Any
+    ) -> dict[str, list[Any]]:
+        places = columns.places_of(found)
+        if texts is None:
+            texts = self._texts(groups, places)
+        rest = self._rest(groups, columns, places)
+        taken = pa.array(found)
+        shown: dict[str, list[Any]] = {}
+        for name in self._names:
+            values = columns.arrow(name).take(taken) if columns.has(name) else rest.arrow(name)
+            shown[name] = _floats(values) if name.startswith("float:") else values.to_pylist()
+        shown[schema.TEXT] = texts.to_pylist()
+        return shown
+
+    def _rest(self, groups: Sequence[int], columns: _Columns, places: Places) -> _Columns:
+        """What was not read yet, of row groups with hits only."""
+        edges = self._footer.edges
+        sizes = np.array([edges[group + 1] - edges[group] for group in groups])
+        starts = np.cumsum(sizes) - sizes
+        at = np.searchsorted(starts, places, "right") - 1
+        used = np.unique(at)
+        shift = np.zeros(len(groups), np.int64)
+        shift[used] = np.cumsum(sizes[used]) - sizes[used] - starts[used]
+        chosen = [groups[i] for i in used.tolist()]
+        rest = _Columns(self._parquet, chosen, places + shift[at], len(places))
+        rest.read([name for name in self._names if not columns.has(name)])
+        return rest
+
+    def _texts(self, groups: Sequence[int], places: Places) -> Any:
+        """Arrow strings of the rows at these places, which ascend."""
+        edges = self._footer.edges
+        pages: list[Page] = []
+        found = np.empty(len(places), np.int64)
+        first = rows = 0  # places before this row group, rows of the pages taken
+        for group in groups:
+            end = first + edges[group + 1] - edges[group]
+            low, high = np.searchsorted(places, (first, end)).tolist()
+            if low < high:
+                for page in find_pages(self._source, *self._footer.text_chunk(group)):
+                    at = first + page.first_row
+                    a, b = np.searchsorted(places, (at, at + page.rows)).tolist()
+                    if a < b:
+                        found[a:b] = places[a:b] - at + rows
+                        pages.append(page)
+                        rows += page.rows
+            first = end
+        if not pages:
+            return pa.array([], pa.string())
+        data = pa.py_buffer(excerpt(self._source, schema.TEXT, pages))
+        table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
+        return table.column(0).combine_chunks().take(pa.array(found))
+
+
+def _floats(values: Any) -> list[float | None]:
+    numbers = as_numbers(values)
+    found: list[float | None] = numbers.values.tolist()
+    if numbers.present is None:
+        return found
+    return [x if there else None for x, there in zip(found, numbers.present.tolist(), strict=True)]
