@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from ranklog.produce.identity import Identity, Surroundings, identify
+from ranklog.produce.identity import (
+    Identity,
+    Surroundings,
+    find_identity,
+    identify,
+    is_host_alone,
+)
 
 AROUND = Surroundings(host="n0", script="/job/train.py", launcher="n0:7:99")
 OTHER = Surroundings(host="n0", script="/job/train.py", launcher="n0:8:99")
@@ -14,6 +20,18 @@ SLURM = {
     "SLURM_PROCID": "5",
     "SLURM_LOCALID": "1",
     "SLURM_NTASKS": "16",
+}
+
+
+ELASTIC = {"TORCHELASTIC_RESTART_COUNT": "2", "TORCHELASTIC_MAX_RESTARTS": "3"}
+POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "JOB_COMPLETION_INDEX": "3"}
+PYTORCHJOB = {
+    "KUBERNETES_SERVICE_HOST": "10.0.0.1",
+    "MASTER_ADDR": "llama-master-0",
+    "MASTER_PORT": "23456",
+    "PET_NNODES": "2",
+    "RANK": "1",
+    "WORLD_SIZE": "2",
 }
 
 
@@ -43,6 +61,25 @@ SLURM = {
         (SLURM | {"SLURM_NTASKS": "1"}, (None, None, None)),
         ({"RANK": "3", "OMPI_COMM_WORLD_RANK": "9", "PMI_RANK": "8"}, (3, None, None)),
         ({"RANKLOG_RANK": "7", "RANK": "3"}, (7, None, None)),
+        (
+            {
+                "MV2_COMM_WORLD_RANK": "1",
+                "MV2_COMM_WORLD_LOCAL_RANK": "1",
+                "MV2_COMM_WORLD_SIZE": "2",
+            },
+            (1, 1, 2),
+        ),
+        ({"PALS_RANKID": "9", "PALS_LOCAL_RANKID": "1"}, (9, 1, None)),
+        ({"FLUX_TASK_RANK": "2", "FLUX_TASK_LOCAL_ID": "0", "FLUX_JOB_SIZE": "4"}, (2, 0, 4)),
+        ({"JSM_NAMESPACE_RANK": "5", "JSM_NAMESPACE_SIZE": "6"}, (5, None, 6)),
+        ({"HOROVOD_RANK": "1", "HOROVOD_LOCAL_RANK": "1", "HOROVOD_SIZE": "2"}, (1, 1, 2)),
+        (POD, (3, None, None)),
+        (POD | {"RANK": "12", "LOCAL_RANK": "4", "WORLD_SIZE": "16"}, (12, 4, 16)),
+        # The second job of a JobSet: its pods count from 0 again.
+        (POD | {"JOB_INDEX": "1"}, (None, None, None)),
+        (POD | {"JOB_INDEX": "1", "JOB_PARALLELISM": "4"}, (7, None, None)),
+        (POD | {"JOB_INDEX": "0"}, (3, None, None)),
+        (PYTORCHJOB, (1, None, 2)),
     ],
 )
 def test_ranks_come_from_the_launcher_that_is_trusted_most(
@@ -53,8 +90,44 @@ def test_ranks_come_from_the_launcher_that_is_trusted_most(
     assert (found.rank, found.local_rank, found.world_size) == expected
 
 
-def test_a_torchrun_launcher_in_a_slurm_task_has_no_rank() -> None:
-    assert identify(SLURM, TORCHRUN).rank is None
+@pytest.mark.parametrize("environ", [SLURM, PYTORCHJOB, POD])
+def test_a_torchrun_launcher_in_a_task_or_pod_has_no_rank(environ: dict[str, str]) -> None:
+    assert identify(environ, TORCHRUN).rank is None
+    assert identify(environ | {"RANKLOG_RANK": "1"}, TORCHRUN).rank == 1
+
+
+@pytest.mark.parametrize(
+    ("environ", "source"),
+    [
+        ({"RANK": "1", "TORCHELASTIC_RUN_ID": "7"}, "RANK (torchrun)"),
+        ({"RANK": "1"}, "RANK (the environment)"),
+        (PYTORCHJOB, "RANK (PyTorchJob)"),
+        ({"PMI_RANK": "1"}, "PMI_RANK (PMI)"),
+        (SLURM, "SLURM_PROCID (Slurm)"),
+        (POD, "JOB_COMPLETION_INDEX (Kubernetes)"),
+        ({}, None),
+    ],
+)
+def test_it_is_known_where_a_rank_comes_from(environ: dict[str, str], source: str | None) -> None:
+    assert find_identity(environ, AROUND).sources.get("rank") == source
+
+
+def test_a_child_that_began_with_its_ranks_variables_is_its_worker() -> None:
+    environ = {"RANK": "3", "WORLD_SIZE": "8"}
+    loader = Surroundings("n0", "train.py", "n0:7:99", started_with=environ)
+
+    assert identify(environ, AROUND).role is None
+    assert (identify(environ, loader).rank, identify(environ, loader).role) == (3, "worker")
+    assert identify(SLURM, Surroundings("n0", "x", "", started_with=SLURM)).role == "worker"
+    assert identify(environ, loader, rank=3).role is None
+    assert identify({"RANKLOG_ROLE": "evaluator"}, AROUND).role == "evaluator"
+
+
+def test_a_child_that_was_made_a_rank_is_one() -> None:
+    spawned = Surroundings("n0", "train.py", "n0:7:99", started_with={"HOME": "/"})
+
+    assert identify({"RANK": "3", "WORLD_SIZE": "8"}, spawned).role is None
+    assert identify({}, spawned).role is None
 
 
 @pytest.mark.parametrize(
@@ -66,6 +139,14 @@ def test_a_torchrun_launcher_in_a_slurm_task_has_no_rank() -> None:
         (SLURM | {"TORCHELASTIC_RUN_ID": "none"}, "llama", "88.0"),
         ({"PMIX_NAMESPACE": "prterun-1@1"}, "train", "prterun-1@1"),
         (SLURM | {"RANKLOG_RUN": "r", "RANKLOG_LAUNCH": "l"}, "r", "l"),
+        ({"PET_RDZV_ID": "pet-1"}, "train", "pet-1"),
+        ({"PALS_APID": "a-1"}, "train", "a-1"),
+        ({"FLUX_JOB_ID": "f1"}, "train", "f1"),
+        ({"LSB_JOBID": "5"}, "train", "5"),
+        ({"PBS_JOBID": "5.pbs"}, "train", "5.pbs"),
+        ({"JOBSET_NAME": "llama", "JOBSET_UID": "uid-1"}, "llama", "uid-1"),
+        ({"JOBSET_NAME": "llama"}, "llama", "llama"),
+        ({"JOB_NAME": "llama", "JOB_UID": "uid-2"}, "llama", "uid-2"),
     ],
 )
 def test_run_and_launch_come_from_the_same_order(
@@ -86,6 +167,41 @@ def test_ranks_of_one_launcher_agree_on_a_launch_and_another_launcher_has_anothe
     assert launches[0] == launches[1] != launches[2]
 
 
+def test_pods_of_a_job_agree_on_a_launch_though_each_has_a_launcher_of_its_own() -> None:
+    launches = [
+        identify(PYTORCHJOB | {"RANK": str(rank)}, around).launch
+        for rank, around in ((0, AROUND), (1, OTHER))
+    ]
+    local = PYTORCHJOB | {"MASTER_ADDR": "localhost"}
+
+    assert launches[0] == launches[1]
+    assert identify(local, AROUND).launch != identify(local, OTHER).launch
+
+
+def test_what_the_ranks_agreed_on_is_the_launch_where_nothing_names_it() -> None:
+    agreed = Surroundings("n0", "train.py", "n0:7:99", agreed="a1b2")
+
+    assert identify({"RANK": "0"}, agreed).launch == "a1b2"
+    assert identify({"TORCHELASTIC_RUN_ID": "7"}, agreed).launch == "7"
+    assert identify({"TORCHELASTIC_RUN_ID": "none"}, agreed).launch == "a1b2"
+
+
+@pytest.mark.parametrize(
+    ("environ", "alone"),
+    [
+        ({"WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8", "RANK": "0"}, True),
+        ({"WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8", "RANK": "0"}, False),
+        ({"GROUP_WORLD_SIZE": "2", "RANK": "0", "WORLD_SIZE": "16"}, True),
+        ({"WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8", "SLURM_JOB_ID": "8"}, False),
+        ({}, False),
+    ],
+)
+def test_a_host_whose_launch_the_others_do_not_share_is_known(
+    environ: dict[str, str], alone: bool
+) -> None:
+    assert is_host_alone(environ, find_identity(environ, AROUND)) is alone
+
+
 @pytest.mark.parametrize(
     ("environ", "attempt"),
     [
@@ -93,6 +209,11 @@ def test_ranks_of_one_launcher_agree_on_a_launch_and_another_launcher_has_anothe
         ({"TORCHELASTIC_RESTART_COUNT": "2"}, 2),
         ({"SLURM_RESTART_COUNT": "1"}, 1),
         ({"TORCHELASTIC_RESTART_COUNT": "2", "SLURM_RESTART_COUNT": "1"}, 2),
+        # A requeued job counts torchrun's restarts anew: its attempts come after all of before.
+        (ELASTIC | {"SLURM_RESTART_COUNT": "0"}, 2),
+        (ELASTIC | {"SLURM_RESTART_COUNT": "1"}, 6),
+        (ELASTIC | {"JOBSET_RESTART_ATTEMPT": "2"}, 10),
+        (ELASTIC | {"RANKLOG_ATTEMPT": "9"}, 9),
     ],
 )
 def test_a_restart_is_an_attempt(environ: dict[str, str], attempt: int) -> None:

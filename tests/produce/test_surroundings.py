@@ -1,0 +1,96 @@
+"""What surrounds a process, with real children and a real process group's store."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ranklog.produce import surroundings
+from ranklog.produce.identity import identify
+from ranklog.produce.surroundings import agreed_launch, here
+
+
+class FakeStore:
+    """As torch's: the first value of a key stays."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+
+    def compare_set(self, key: str, expected: str, desired: str) -> bytes:
+        if self.values.get(key, "") == expected:
+            self.values[key] = desired
+        return self.values[key].encode()
+
+
+def group(store: Any, initialized: bool = True) -> Any:
+    return SimpleNamespace(
+        is_available=lambda: True,
+        is_initialized=lambda: initialized,
+        distributed_c10d=SimpleNamespace(_get_default_store=lambda: store),
+    )
+
+
+def test_ranks_of_a_group_agree_on_one_launch_whoever_comes_first() -> None:
+    store = FakeStore()
+
+    first, second = agreed_launch(group(store)), agreed_launch(group(store))
+    assert first == second != agreed_launch(group(FakeStore()))
+    assert len(first) == 12
+
+
+@pytest.mark.parametrize("distributed", [None, group(FakeStore(), initialized=False), object()])
+def test_without_a_group_nothing_is_agreed(distributed: Any) -> None:
+    assert agreed_launch(distributed) == ""
+
+
+def test_a_real_store_does_as_the_fake() -> None:
+    distributed = pytest.importorskip("torch.distributed")
+    store = distributed.HashStore()
+
+    assert agreed_launch(group(store)) == agreed_launch(group(store)) != ""
+
+
+def test_nothing_is_agreed_where_a_variable_names_the_launch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch.distributed", group(FakeStore()))
+
+    assert here({"SLURM_JOB_ID": "8"}).agreed == ""
+    assert here({"TORCHELASTIC_RUN_ID": "none"}).agreed != ""
+
+
+def _role(queue: Any) -> None:
+    queue.put(identify(os.environ, here()).role)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("rank", ["3", None])
+def test_a_data_loaders_child_is_a_worker_of_its_rank(method: str, rank: str | None) -> None:
+    program = f"""
+import multiprocessing, os
+from tests.produce.test_surroundings import _role
+if __name__ == "__main__":
+    context = multiprocessing.get_context({method!r})
+    queue = context.SimpleQueue()
+    child = context.Process(target=_role, args=(queue,))
+    child.start()
+    print(queue.get())
+    child.join()
+"""
+    environ = {key: value for key, value in os.environ.items() if key != "RANK"}
+    environ |= {"RANK": rank} if rank else {}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == ("worker" if rank else "None")
+
+
+def test_the_first_process_is_nobodys_worker() -> None:
+    assert multiprocessing.parent_process() is None
+    assert surroundings.here({}).started_with is None
