@@ -1,0 +1,65 @@
+"""A tiny data-parallel job for tests: `train.py FAULT [init]`, started by torchrun.
+
+Every rank logs each iteration on stderr and all-reduces; on rank 1 the fault comes at iteration 3.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import datetime
+import logging
+import os
+import signal
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+
+FAULT_RANK, FAULT_ITERATION, ITERATIONS = 1, 3, 6
+COLLECTIVE_S = 3
+
+logger = logging.getLogger("train")
+
+
+def fault(kind: str, rank: int) -> None:
+    """What happens to rank 1."""
+    logger.error("rank %d meets %s", rank, kind)
+    if kind == "exc":
+        raise ValueError(f"loss became NaN at iteration {FAULT_ITERATION} on rank {rank}")
+    if kind == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if kind == "oexit":
+        os._exit(7)
+    if kind == "segv":
+        ctypes.string_at(0)
+    if kind == "hang":
+        time.sleep(60)
+    if kind == "sigterm":  # from outside, to the launcher
+        os.kill(os.getppid(), signal.SIGTERM)
+        time.sleep(60)
+    if kind == "restart" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+        sys.exit(5)
+
+
+def main(kind: str, with_init: bool) -> None:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    if with_init:
+        import ranklog
+
+        ranklog.init()
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=COLLECTIVE_S))
+    rank = dist.get_rank()
+    print(f"stdout of rank {rank} of {dist.get_world_size()}")
+    for iteration in range(ITERATIONS):
+        if rank == FAULT_RANK and iteration == FAULT_ITERATION:
+            fault(kind, rank)
+        loss = torch.ones(1) * iteration
+        dist.all_reduce(loss)
+        logger.info("rank %d iteration %d loss %.1f", rank, iteration, loss.item())
+    logger.info("rank %d done", rank)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:] == ["init"])
