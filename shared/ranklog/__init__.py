@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ranklog._version import VERSION as __version__
 from ranklog.produce.context import Handle, context, iteration, phase
-from ranklog.produce.session import close, flush, handler, init, log
+from ranklog.produce.session import attach, close, flush, handler, init, log
 
 if TYPE_CHECKING:
     from ranklog.client import Client as Client
@@ -19,6 +19,7 @@ __all__ = [
     "Client",
     "Handle",
     "__version__",
+    "attach",
     "close",
     "context",
     "flush",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import socket
 import subprocess
 import sys
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ranklog.model.levels import INFO, parse_level
 from ranklog.produce import spool, trouble
@@ -25,9 +26,13 @@ from ranklog.produce.capture import (
 from ranklog.produce.console import ConsoleCopy
 from ranklog.produce.handler import RanklogHandler
 from ranklog.produce.hooks import Hooks
-from ranklog.produce.identity import Surroundings, identify
+from ranklog.produce.identity import identify
 from ranklog.produce.producer import INTERNED_MAX, Producer
+from ranklog.produce.surroundings import here
 from ranklog.produce.values import clean_metadata
+
+if TYPE_CHECKING:
+    from ranklog.produce.describing import Description
 
 EXIT_WAIT_S = 5.0
 # (code, offset of the call) -> where it is; the code is kept, so that its id stays its own.
@@ -46,6 +51,7 @@ class Session:
         self._hooks: Hooks | None = None
         self._root_level: int | None = None
         self._pid = os.getpid()
+        self.description: Description | None = None
 
     def attach(self, level: int, capture: bool, launched: bool) -> None:
         """Take part in logging, hooks and, if asked, fd 1 and 2."""
@@ -90,8 +96,11 @@ class Session:
             self._copy.close()
         if self._captured is not None and os.getpid() == self._pid:
             (finish_capture if ending else release_descriptors)(self._captured)
+        began = time.monotonic()
+        if self.description is not None:
+            self.description.finish(EXIT_WAIT_S if ending else timeout_s)
         self.producer.close()
-        return self.producer.flush(timeout_s)
+        return self.producer.flush(max(0.0, timeout_s - (time.monotonic() - began)))
 
     def _tell_of_no_destination(self) -> None:
         local_rank = self.producer.process.identity.local_rank
@@ -142,21 +151,34 @@ def init(
     local_rank: int | None = None,
     world_size: int | None = None,
     spool_dir: str | os.PathLike[str] | None = None,
+    config: Any = None,
+    files: Sequence[str | os.PathLike[str]] = (),
+    datasets: Any = None,
+    groups: Mapping[str, Any] | None = None,
+    owner: str | None = None,
+    tags: Any = None,
 ) -> None:
     """Log this process: logging's records, warnings, uncaught exceptions; never blocks or raises.
 
-    Identity is read from torchrun, Slurm, Open MPI, PMI where it is not given. `destination` (or
+    Identity is read from torchrun, Slurm, MPI, Kubernetes where it is not given. `destination` (or
     `$RANKLOG_DESTINATION`) is a directory, `kinesis://STREAM` or an API's address; without one
     lines stay in the spool. `capture="fd"` also takes fd 1 and 2: print, C++, crash reports.
     `metadata` is on every line. A second call, and `RANKLOG_DISABLED=1`, do nothing.
+
+    Of the run itself: `config` (resolved: a dict, dataclass, namespace, OmegaConf, pydantic), `files`
+    that were submitted, `datasets` (name -> version), `groups` (dimension -> this rank's place, or
+    (place, size): `{"tp": (1, 8), "dp": (0, 4)}`), `owner`, `tags`: what `ranklog runs` shows and
+    finds runs by.
     """
     global _session
     if _session is not None or os.environ.get("RANKLOG_DISABLED") == "1":
         return
     try:
+        from ranklog.produce.describing import Description, Given
+
         identity = identify(
             os.environ,
-            _surroundings(),
+            here(),
             tenant=tenant,
             run=run,
             launch=launch,
@@ -175,6 +197,10 @@ def init(
         _session = session
         number = parse_level(level) if isinstance(level, str) else level
         session.attach(INFO if number is None else number, capture == "fd", launched)
+        session.description = Description(producer)
+        session.description.begin(
+            Given(config, tuple(map(str, files)), datasets, groups, owner, tags)
+        )
     except Exception:
         trouble.swallow("starting; this process may not be logged")
 
@@ -199,6 +225,20 @@ def log(text: str, level: str | int = INFO, **metadata: Any) -> None:
         _session.producer.emit(INFO if number is None else number, site, str(text), values)
     except Exception:
         trouble.swallow("taking a line")
+
+
+def attach(path: str | os.PathLike[str], kind: str | None = None) -> None:
+    """Keep a reference to a file: a profiler trace, a memory snapshot, an image; never blocks.
+
+    It is a line now, and in `ranklog runs --manifest` with size and hash; the file stays where it
+    is. `kind` is guessed from the name where it is not given.
+    """
+    if _session is None or _session.description is None:
+        return
+    try:
+        _session.description.attach(path, kind)
+    except Exception:
+        trouble.swallow("attaching a file")
 
 
 def flush(timeout_s: float = 5.0) -> int:
@@ -245,17 +285,6 @@ def _after_fork_in_child() -> None:
     if _session is not None:
         _session.producer.forked()
         forget_faults()
-
-
-def _surroundings() -> Surroundings:
-    parent = os.getppid()
-    host = socket.gethostname()
-    return Surroundings(
-        host=host,
-        script=sys.argv[0] if sys.argv else "",
-        launcher=f"{host}:{parent}:{spool.process_start(parent)}",
-        in_torchrun_launcher="torch.distributed.run" in sys.modules and "RANK" not in os.environ,
-    )
 
 
 def _collector_environment() -> dict[str, str]:
