@@ -52,3 +52,12 @@ def test_a_launch_has_the_id_its_nodes_share() -> None:
     assert launch_id("torchrun a.py --rdzv-id=no".split(), {"PET_RDZV_ID": "j"}) == "j"
     assert launch_id("torchrun --rdzv-id none a.py".split(), {}) is None
     assert launch_id("python a.py".split(), {"PET_RDZV_ID": "j"}) is None
+
+
+def test_nodes_that_were_given_no_id_share_where_they_meet() -> None:
+    command = "torchrun --nnodes 2 --node-rank {} --master-addr n0 --master-port 1 a.py"
+    first, second = (launch_id(command.format(node).split(), {}) for node in (0, 1))
+
+    assert first == second
+    assert first not in (None, launch_id(command.replace("n0", "n1").format(0).split(), {}))
+    assert launch_id("torchrun --nnodes 1 a.py".split(), {}) is None

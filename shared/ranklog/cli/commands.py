@@ -44,6 +44,14 @@ COMMANDS: tuple[Command, ...] = (
         example="ranklog demo --store ./demo-store",
     ),
     Command(
+        "run",
+        "runs a training command and captures its ranks; output, signals and exit code pass through",
+        "ranklog.cli.run",
+        flags.JOB,
+        (Positional("CMD", "the command, after --", many=True),),
+        example="ranklog run --run llama-8b -- torchrun --nproc-per-node 8 train.py",
+    ),
+    Command(
         "import",
         "ingests existing log files, folders of per-rank files, or - for standard input",
         "ranklog.cli.imports",
@@ -79,7 +87,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         "runs",
-        "lists the runs, newest first",
+        "lists the runs, newest first; a query asks for what their manifests say",
         "ranklog.cli.runs",
         READING + flags.RUNS,
         (RUNS_QUERY,),

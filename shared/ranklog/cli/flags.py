@@ -147,6 +147,22 @@ SEARCH = (
     ),
 )
 
+JOB = (
+    Flag("--run", "the run's name (default: the script's)", "NAME"),
+    Flag("--launch", "the launch's id, the same on every host (default: the launcher's)", "ID"),
+    Flag("--nproc", "start N processes on this host, as ranks 0 to N-1", "N", type=whole),
+    Flag("--config", "the job's configuration, kept with the run", "FILE"),
+    Flag(
+        "--store",
+        "send to this store, and end when everything is searchable (default: $RANKLOG_DESTINATION, "
+        "$RANKLOG_STORE, else the local store in the user's data directory)",
+        "URL",
+    ),
+    Flag("--destination", "send to a folder, kinesis://STREAM or the https://… of an API", "URL"),
+    Flag("--spool", "where lines wait to be sent (default: $RANKLOG_SPOOL)", "DIR"),
+    Flag("--tenant", "whose lines (default: $RANKLOG_TENANT, else default)", "NAME"),
+)
+
 COMPARE = (
     Flag("--ranks", "ranks to set side by side, 2 to 8 of them: 0,7 or 0-3", "RANKS"),
     Flag("--with", "another run to hold --run against, rank by rank", "RUN"),

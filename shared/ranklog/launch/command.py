@@ -6,6 +6,7 @@ torchrun takes a plugin that tells its ranks apart, but only by an option: no va
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -66,12 +67,27 @@ def torchrun_of(words: Sequence[str]) -> Torchrun | None:
 
 
 def launch_id(words: Sequence[str], environ: Mapping[str, str]) -> str | None:
-    """The id that all nodes of a torchrun launch were given; None where there is none."""
+    """What all nodes of a torchrun launch were given alike; None where nothing tells launches apart.
+
+    The id, else, of several nodes, a hash of where they meet: a later launch that meets there too,
+    without an id, is told apart only by the id that `--launch` gives.
+    """
     torchrun = torchrun_of(words)
     if torchrun is None:
         return None
     given = torchrun.option("--rdzv-id") or environ.get("PET_RDZV_ID")
-    return given if given and given != "none" else None
+    if given and given != "none":
+        return given
+    nodes = torchrun.option("--nnodes") or environ.get("PET_NNODES") or "1"
+    if nodes in ("1", "1:1"):
+        return None
+    names = ("--rdzv-endpoint", "--master-addr", "--master-port")
+    meet = [torchrun.option(name) or environ.get(_variable(name), "") for name in names]
+    return hashlib.blake2b("\n".join(meet).encode(), digest_size=6).hexdigest()
+
+
+def _variable(option: str) -> str:
+    return "PET_" + option[2:].replace("-", "_").upper()
 
 
 def run_name(words: Sequence[str]) -> str:

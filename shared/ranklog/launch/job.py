@@ -16,7 +16,7 @@ from ranklog.launch import console, plugin
 from ranklog.launch.command import launch_id, run_name, torchrun_of
 from ranklog.launch.parent import NOT_EXECUTABLE, NOT_FOUND, Parent, Program
 from ranklog.produce import spool
-from ranklog.produce.identity import Identity, Surroundings, identify
+from ranklog.produce.identity import Identity, Surroundings, identify, names_launch
 from ranklog.produce.starting import ensure_agent
 
 # How long the agent has, after the job, to deliver where the command promises it.
@@ -51,16 +51,16 @@ def identity_of(
     around = Surroundings(
         host=socket.gethostname(),
         script=run_name(words),
-        launcher=secrets.token_hex(8),
+        launcher="",
         in_torchrun_launcher=torchrun_of(words) is not None,
     )
-    launch = launch or launch_id(words, environ)
-    identity = identify(environ, around, tenant=tenant, run=run, launch=launch)
-    if launch is None and identity.launch == identify({}, around).launch:
+    if launch is None and not environ.get("RANKLOG_LAUNCH"):
+        launch = launch_id(words, environ)
+    if launch is None and not names_launch(environ):
         # Nothing around us names the launch: one that people can read and sort.
         started = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-        identity = replace(identity, launch=f"{started}-{secrets.token_hex(2)}")
-    return identity
+        launch = f"{started}-{secrets.token_hex(2)}"
+    return identify(environ, around, tenant=tenant, run=run, launch=launch)
 
 
 def spool_for(destination: str | None, environ: Mapping[str, str]) -> Path:

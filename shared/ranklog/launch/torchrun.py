@@ -67,7 +67,7 @@ class RanklogLogsSpecs(DefaultLogsSpecs):  # type: ignore[misc]
 
 def _launch_variables(folder: Path) -> dict[str, str]:
     """What ranks of all attempts are told, so that their own `init` says the same."""
-    who = identity_of(sys.argv, os.environ)
+    who = identity_of(["torchrun", *sys.argv[1:]], os.environ)
     return {
         "RANKLOG_SPOOL": str(folder),
         "RANKLOG_LAUNCHED": "1",
