@@ -1,7 +1,7 @@
 """Bytes that were written once: every later version reads them as they were meant.
 
-The files were made by versions 1 and 2 of the formats from `test_index.HEAD`, `SEGMENT_ROWS` and
-`SEGMENT_ROWS_2`; `line-v2-sums.idx` and `line-v2-grams.idx` have sections that version 2 got later. A change of the format
+The files were made by versions 1 to 3 of the formats from `test_index.HEAD`, `SEGMENT_ROWS` and
+`SEGMENT_ROWS_2`; `line-v2-sums.idx` has the section that version 2 got later. A change of the format
 adds files; it never rewrites these.
 """
 
@@ -50,16 +50,18 @@ def test_an_index_reads_as_it_did(version: int) -> None:
 def test_an_index_with_sums_reads_as_it_did() -> None:
     data = (GOLDEN / "line-v2-sums.idx").read_bytes()
     index = SegmentIndex.open(data, "k")
-    assert (index.head, index.sums) == (HEAD, SUMS)
+    assert (index.head, index.sums) == (replace(HEAD, version=2), SUMS)
     tag, at, length, crc = struct.unpack_from("<4sIII", data, 12 + 16 * 7)
     assert (tag, crc) == (b"sums", zlib.crc32(data[at : at + length]))
     assert struct.unpack("<5I", data[at : at + length]) == SUMS
 
 
 def test_an_index_with_grams_reads_as_it_did() -> None:
-    data = (GOLDEN / "line-v2-grams.idx").read_bytes()
+    data = (GOLDEN / "line-v3.idx").read_bytes()
     index = SegmentIndex.open(data, "k")
     assert (index.head, index.sums) == (HEAD, SUMS)
+    assert (index.templates, index.template_rows, index.sites) == (TEMPLATES, ROWS, SITES)
+    assert (index.longest_mixed, index.footer_bytes) == (b"\x00\x05\x00", 10)
     tag, at, length, crc = struct.unpack_from("<4sIII", data, 12 + 16 * 8)
     section = data[at : at + length]
     assert (tag, crc) == (b"gram", zlib.crc32(section))
@@ -67,6 +69,37 @@ def test_an_index_with_grams_reads_as_it_did() -> None:
     assert section == struct.pack("<2I", 2 << 1 | 1, 0) + GRAMS[0].bits
     assert not index.token_may_hold(0, "4fa1c0") and index.token_may_hold(0, "abc12")
     assert index.token_may_hold(1, "4fa1c0")
+
+
+def test_sites_of_version_3_are_laid_out_as_documented() -> None:
+    data = (GOLDEN / "line-v3.idx").read_bytes()
+    tag, at, length, _ = struct.unpack_from("<4sIII", data, 12 + 16 * 4)
+    packed = zstandard.ZstdDecompressor().decompress(data[at : at + length])
+    assert (tag, msgpack.unpackb(packed)) == (
+        b"site",
+        {
+            "n": 2,
+            "site": {
+                "call_site": [1, ["a.py:3", None]],
+                "function": [1, ["f", None]],
+                "logger": [0, None],
+                "level": [1, [20, None]],
+                "tid": [1, [1, 2]],
+                "count": [1, [2, 1]],
+                "min_ts": [0, 0],
+                "max_ts": [1, [1, 0]],
+                "over": [1, [29, 5]],  # 70 bytes of two lines of 6 + 29, 7 bytes of a line of 2 + 5
+                "rest": [0, 0],
+                "ranks": [0, 0],
+            },
+            "times": [2, 5, 1, True, b"\x00\x04"],  # 5 and 9
+            "ranks": [
+                [1, 2, 0, True, b""],  # one list of two,
+                [2, 1, 1, True, b"\x00\x02"],  # ranks 0 and 3 as steps 1 and 3 from -1,
+                [2, 1, 0, True, b""],  # of a line each
+            ],
+        },
+    )
 
 
 @pytest.mark.parametrize("version", [1, 2])

@@ -154,8 +154,10 @@ def _entry_without_rows(rows: Rows, place: int) -> StreamEntry:
 
 def _has_odd_case(rows: Rows) -> bool:
     """KELVIN SIGN or LATIN SMALL LETTER LONG S: RE2 takes them for k and s, case-insensitively."""
+    if rows.text.max(initial=0) < 0x80:  # without a copy of the text
+        return False
     text = rows.text.tobytes()
-    return not text.isascii() and ("\u212a".encode() in text or "\u017f".encode() in text)
+    return "\u212a".encode() in text or "\u017f".encode() in text
 
 
 def build_notes(rows: Rows, beside: Beside, bounds: tuple[int, int]) -> bytes:

@@ -26,11 +26,12 @@ _VARINTS = (4, 5, 6)
 _FIELD_STEP_MAX = 15  # a field further on than this has its number written out
 
 
-def slim_footer(data: bytes) -> bytes:
+def slim_footer(data: bytes | memoryview) -> bytes:
     """The Parquet file with a shorter footer."""
-    start = len(data) - _TAIL - int.from_bytes(data[-_TAIL:-4], "little")
-    footer = _Thrift(data[start:-_TAIL]).struct_without(_FILE_METADATA)
-    return b"".join([memoryview(data)[:start], footer, len(footer).to_bytes(4, "little"), _MAGIC])
+    view = memoryview(data)
+    start = len(view) - _TAIL - int.from_bytes(view[-_TAIL:-4], "little")
+    footer = _Thrift(bytes(view[start:-_TAIL])).struct_without(_FILE_METADATA)
+    return b"".join([view[:start], footer, len(footer).to_bytes(4, "little"), _MAGIC])
 
 
 class _Thrift:

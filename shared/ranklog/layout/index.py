@@ -1,7 +1,7 @@
 """The index object: sections behind a table, so that a planner unpacks only what it reads.
 
     0   4  magic b"RLIX"
-    4   2  version: 2; 1 is read as well
+    4   2  version: 3; 1 and 2 are read as well
     6   2  number of sections
     8   4  CRC-32 of bytes 4-8 and of the table
     12  16 per section: tag (4 bytes), offset, stored length, CRC-32 of the stored bytes
@@ -36,18 +36,12 @@ from ranklog.layout.grams import (
     grams_held,
 )
 from ranklog.layout.index_head import head_from_map, head_to_map
-from ranklog.layout.packed import (
-    pack_column,
-    pack_integers,
-    pack_pairs,
-    unpack_column,
-    unpack_integers,
-    unpack_pairs,
-)
+from ranklog.layout.index_sites import sites_from_map, sites_to_map
+from ranklog.layout.packed import pack_integers, unpack_int32s, unpack_integers
 from ranklog.limits import INDEX_SECTION_BYTES_MAX
 from ranklog.model.index import IndexHead, SiteCount, TemplateRows
 
-INDEX_VERSION = 2
+INDEX_VERSION = 3  # 3: call sites are packed by kind
 MAGIC = b"RLIX"
 _PREFIX = struct.Struct("<4sHHI")
 _SECTION = struct.Struct("<4sIII")
@@ -55,7 +49,6 @@ _FOOTER = struct.Struct("<Q")
 _TAGS = (b"head", b"tmpl", b"rows", b"long", b"site", b"foot", b"blom")
 _SUMS = b"sums"  # indexes from before it have none
 _GRAMS = b"gram"  # only in indexes of segments of much text
-_SITE_FIELDS = tuple(name for name in SiteCount.__slots__ if name != "ranks")
 # What a damaged section's msgpack may raise on its way into our values.
 _DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, struct.error)
 
@@ -73,7 +66,7 @@ def encode_index(
     blooms: bytes = b"",
     grams: Sequence[GramFilter] = (),
     sums: Sequence[int] = (),
-    level: int = 13,
+    level: int = 15,
 ) -> bytes:
     """Bytes of an index. `templates[tid]`; `head.version` is not read."""
     compress = zstandard.ZstdCompressor(level=level, write_content_size=True).compress
@@ -88,7 +81,7 @@ def encode_index(
         b"tmpl": compress("\n".join(templates).encode()),
         b"rows": packed(_rows_to_columns(template_rows)),
         b"long": compress(longest_mixed),
-        b"site": packed(_sites_to_columns(sites)),
+        b"site": packed(sites_to_map(sites, templates)),
         b"foot": compress(_FOOTER.pack(footer_bytes)),
         b"blom": blooms,
     }
@@ -171,7 +164,10 @@ class SegmentIndex:
 
     @cached_property
     def sites(self) -> tuple[SiteCount, ...]:
-        return self._read(b"site", lambda data: _sites_from_columns(_unpack(data), self.version))
+        templates = self.templates
+        return self._read(
+            b"site", lambda data: sites_from_map(_unpack(data), self.version, templates)
+        )
 
     @cached_property
     def footer_bytes(self) -> int:
@@ -281,43 +277,9 @@ def _rows_to_columns(rows: Sequence[TemplateRows]) -> list[list[Any]]:
 
 
 def _rows_from_columns(columns: Sequence[Any], version: int) -> tuple[TemplateRows, ...]:
-    integers = _int32s if version == 1 else unpack_integers
+    integers = unpack_int32s if version == 1 else unpack_integers
     runs, first = [], 0
     for tid, count in zip(integers(columns[0]), integers(columns[1]), strict=True):
         runs.append(TemplateRows(tid, first, count))
         first += count
     return tuple(runs)
-
-
-def _int32s(data: bytes) -> Sequence[int]:
-    """Integers of version 1."""
-    return struct.unpack(f"<{len(data) // 4}i", data)
-
-
-# --- call sites ---------------------------------------------------------------------------------
-def _sites_to_columns(sites: Sequence[SiteCount]) -> dict[str, Any]:
-    """Ranks of a site are (rank, lines) pairs as two lists; equal ones are stored once."""
-    ranks = {site.ranks: i for i, site in reversed(list(enumerate(sites)))}
-    places = {pairs: place for place, pairs in enumerate(ranks)}
-    columns = {name: [getattr(site, name) for site in sites] for name in _SITE_FIELDS}
-    return {
-        "n": len(sites),
-        "site": {name: pack_column(values) for name, values in columns.items()},
-        "ranks": [pack_pairs(pairs) for pairs in places],
-        "place": pack_column([places[site.ranks] for site in sites]),
-    }
-
-
-def _sites_from_columns(data: dict[str, Any], version: int) -> tuple[SiteCount, ...]:
-    count = data["n"]
-    columns = {name: unpack_column(data["site"][name], count) for name in _SITE_FIELDS}
-    if version == 1:
-        places = data["place"]
-        ranks = [tuple(zip(*map(_int32s, pairs), strict=True)) for pairs in data["ranks"]]
-    else:
-        places = unpack_column(data["place"], count)
-        ranks = [unpack_pairs(pairs) for pairs in data["ranks"]]
-    return tuple(
-        SiteCount(**{name: column[i] for name, column in columns.items()}, ranks=ranks[places[i]])
-        for i in range(count)
-    )

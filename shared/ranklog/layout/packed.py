@@ -72,6 +72,11 @@ def unpack_integers(packed: Sequence[Any]) -> Sequence[int]:
     return [base + value for value in above] if base else above
 
 
+def unpack_int32s(data: bytes) -> Sequence[int]:
+    """Integers as version 1 of the index has them. Raises struct.error on damage."""
+    return struct.unpack(f"<{len(data) // 4}i", data)
+
+
 def pack_pairs(pairs: Sequence[tuple[int, int]]) -> list[Any]:
     """Firsts and seconds, each as integers; [] for none."""
     if not pairs:

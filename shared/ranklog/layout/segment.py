@@ -136,7 +136,7 @@ def _write(
             }
         )
     buffer = sink.getvalue()
-    data = slim_footer(buffer.to_pybytes())
+    data = slim_footer(memoryview(buffer))
     size = int.from_bytes(data[-8:-4], "little") + 8
     chunks = _chunks(buffer, names)
     return SegmentBytes(data, hash_segment(data), size, chunks, _sums(data, size, chunks))
