@@ -1059,4 +1059,71 @@ CASES: list[tuple[str, dict[str, int | float | str]]] = [
         "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 12028, Non-fatal, Link 32 egress non-posted PRIV error",
         {"pci_bus": "0000:c1:00.0", "sxid": 12028},
     ),
+    (
+        "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=x,mems_allowed=0,oom_memcg=/kubepods/pod1,task_memcg=/kubepods/pod1/c,task=python,pid=4242,uid=0",
+        {
+            "oom_cgroup": "/kubepods/pod1",
+            "oom_constraint": "CONSTRAINT_MEMCG",
+            "pid": 4242,
+            "process": "python",
+        },
+    ),
+    (
+        "python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0",
+        {"gfp_mask": "0xcc0", "process": "python3"},
+    ),
+    (
+        "mce: [Hardware Error]: CPU 12: Machine Check: 0 Bank 7: cc003fc000010090",
+        {"cpu": 12, "mce_bank": 7, "mce_status": "cc003fc000010090"},
+    ),
+    (
+        "EDAC MC2: 1 CE memory read error on CPU_SrcID#0_MC#2_Chan#1_DIMM#0 (channel:1 slot:0 page:0x1)",
+        {
+            "dimm": "CPU_SrcID#0_MC#2_Chan#1_DIMM#0",
+            "edac_controller": 2,
+            "edac_errors": 1,
+            "edac_kind": "CE",
+        },
+    ),
+    (
+        "pcieport 0000:16:01.0: AER: Corrected error received: 0000:17:00.0",
+        {"pci_bus": "0000:17:00.0", "pcie_severity": "Corrected"},
+    ),
+    (
+        "pcieport 0000:16:01.0: AER: Uncorrectable (Fatal) error message received from 0000:17:00.0",
+        {"pci_bus": "0000:17:00.0", "pcie_severity": "Uncorrectable (Fatal)"},
+    ),
+    (
+        "mlx5_core 0000:29:00.0 eth2: Link down",
+        {"interface": "eth2", "link": "down"},
+    ),
+    (
+        "ice 0000:31:00.0 eth0: NIC Link is Up 100 Gbps Full Duplex",
+        {"interface": "eth0", "link": "Up"},
+    ),
+    (
+        "mlx5_core 0000:29:00.0: Port module event: module 0, Cable unplugged",
+        {"port_event": "Cable unplugged", "port_module": 0},
+    ),
+    (
+        "INFO: task python:4242 blocked for more than 122 seconds.",
+        {"blocked_s": 122, "pid": 4242, "process": "python"},
+    ),
+    (
+        "watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [python:4242]",
+        {"cpu": 3, "pid": 4242, "process": "python", "stuck_s": 22},
+    ),
+    (
+        "python[4242]: segfault at 10 ip 00007f3a2c1b3e4d sp 00007ffd0a0b0c0d error 4 in libcuda.so.550.54.15[7f3a2c000000+1a00000]",
+        {
+            "pid": 4242,
+            "process": "python",
+            "segfault_at": "10",
+            "segfault_in": "libcuda.so.550.54.15",
+        },
+    ),
+    (
+        "nfs: server fs-01 not responding, still trying",
+        {"nfs_server": "fs-01"},
+    ),
 ]
