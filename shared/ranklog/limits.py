@@ -81,6 +81,12 @@ LETTER_RUNS_PER_ROW_GROUP_MAX = 4_096
 # groups of a larger one take, and in small segments the index is the larger share.
 GRAMS_TEXT_BYTES_MIN = 8 * MIB
 
+# Lines per call site and bucket of time in an index: of these widths, each a multiple of the one before,
+# the narrowest with at most so many buckets, and a count (a byte or less) for so many rows at least.
+SITE_TIMES_WIDTHS_NS = tuple(s * SECOND_NS for s in (1, 10, 60, 600, 3_600, 86_400))
+SITE_TIMES_BUCKETS_MAX = 64
+SITE_TIMES_ROWS_PER_COUNT = 32
+
 # A changed rule reaches every ingest within this.
 RULES_AGE_S_MAX = 60
 

@@ -121,11 +121,11 @@ def _free_port() -> int:
 def _json_lines(parquet_path: Path) -> Iterator[bytes]:
     """The plain table as JSON lines, so many rows at once."""
     with duckdb.connect(config={"threads": 2}) as connection:
-        reader: Any = connection.execute(
+        rows: Any = connection.sql(
             "SELECT to_json({_time: ts::VARCHAR, _msg: text, rank: rank, level: level, "
             "iteration: iteration, call_site: call_site, loss: loss})::VARCHAR "
             "FROM read_parquet($path)",
-            {"path": str(parquet_path)},
-        ).to_arrow_reader(_ROWS_A_REQUEST)
-        for batch in reader:
+            params={"path": str(parquet_path)},
+        )
+        for batch in rows.to_arrow_reader(_ROWS_A_REQUEST):
             yield "\n".join(batch.column(0).to_pylist()).encode() + b"\n"

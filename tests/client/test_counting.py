@@ -141,3 +141,50 @@ def test_what_can_not_be_counted_so_is_refused(clients: list[Client]) -> None:
         clients[0].count(run="llama", stats="rank")
     with pytest.raises(BadInput, match="at most 16 keys"):
         clients[0].count(stats=[f"key{i}" for i in range(17)])
+
+
+@pytest.fixture(scope="module")
+def large() -> Client:
+    """Enough lines of few call sites, over two minutes and a half, that the index counts them by time."""
+    draw = random.Random(1)
+    sites = [CallSite(f"a.py:{i}", "f", "l") for i in range(4)]
+    rows = [
+        Row(
+            f"step {i}",
+            ts=T0 + i * SECOND // 40,
+            stream=stream(i % 2),
+            level=draw.choice([20, 30]),
+            site=draw.choice(sites),
+        )
+        for i in range(6_000)
+    ]
+    memory = MemoryStore()
+    put(memory, "1", rows)
+    return Client(store=memory, tenant="acme")
+
+
+@pytest.mark.parametrize("every", ["10s", "20s", "50s", "1m", "1h", "3m"])
+@pytest.mark.parametrize("by", ["call_site", "level,template", ""])
+def test_the_index_alone_counts_call_sites_over_time(large: Client, by: str, every: str) -> None:
+    answer = large.count("level>=WARNING", run="llama", by=by, every=every)
+    scanned = large.count("level>=WARNING", run="llama", by=by, every=every, full_scan=True)
+    assert answer.rows == scanned.rows
+    assert (answer.report.segments_scanned, scanned.report.segments_scanned) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("query", "by", "every"),
+    [
+        ("*", "call_site", "7s"),  # no multiple of the index's buckets
+        ("rank:1", "call_site", "1m"),  # some of a site's lines
+        ("*", "rank", "1m"),
+        ("time:2026-03-01T00:00:30..00:01", "call_site", "10s"),  # a part of the segment
+    ],
+)
+def test_where_the_index_does_not_say_the_segment_is_read(
+    large: Client, query: str, by: str, every: str
+) -> None:
+    answer = large.count(query, run="llama", by=by, every=every)
+    scanned = large.count(query, run="llama", by=by, every=every, full_scan=True)
+    assert answer.rows == scanned.rows
+    assert answer.report.segments_scanned == 1

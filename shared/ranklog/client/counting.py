@@ -36,8 +36,13 @@ def count(reader: Reader, query: q.Query) -> CountAnswer:
     merge = GroupMerge(
         run.scope.indexes, query.by, query.every_ns, query.every_iterations, stats=query.stats
     )
-    scanned = query.every_ns is not None or query.every_iterations is not None or query.stats
-    plan = run.plan(expr, merge.shape, count_by=None if scanned else query.by)
+    scanned = query.every_iterations is not None or query.stats
+    plan = run.plan(
+        expr,
+        merge.shape,
+        count_by=None if scanned else query.by,
+        count_every_ns=query.every_ns,
+    )
     if query.explain:
         return CountAnswer((), [], run.completeness(), run.report, explained(query, plan))
     _count_from_indexes(run, plan, merge)

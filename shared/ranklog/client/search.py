@@ -67,9 +67,12 @@ class Search:
         shape: Lines | Groups,
         after: Any = None,
         count_by: tuple[str, ...] | None = None,
+        count_every_ns: int | None = None,
     ) -> Plan:
         """Prune; counts go into the report."""
-        options = PlanOptions(self.query.full_scan, self.query.explain, after, count_by)
+        options = PlanOptions(
+            self.query.full_scan, self.query.explain, after, count_by, count_every_ns
+        )
         with timed(self.report, "plan"):
             plan = build_plan(
                 expr,

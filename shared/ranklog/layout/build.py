@@ -116,6 +116,7 @@ def build_segment(
     )
 
     def index(ref: SegmentRef) -> bytes:
+        sites, times = site_counts(rows, order, tids)
         return encode_index(
             replace(head, segment=ref),
             templates=numbered.templates,
@@ -123,7 +124,8 @@ def build_segment(
             longest_mixed=longest_by_template(
                 rows, order, tids, facts.extracted.longest, len(numbered.templates)
             ),
-            sites=site_counts(rows, order, tids),
+            sites=sites,
+            times=times,
             footer_bytes=segment.footer_bytes,
             blooms=grouped.filters.blooms,
             grams=grouped.filters.grams,

@@ -9,7 +9,7 @@
 
 Numbers are little-endian and unsigned. Sections are zstd frames of msgpack, except `blom` (bare
 filters), `foot` (zstd of the length of the Parquet footer), `sums` (bare CRC-32s of the segment's
-parts) and `gram` (lengths of filters, and the bare filters); not every index has the last two. A reader skips tags it does not know; a change that it must know raises
+parts) and `gram` (lengths of filters, and the bare filters); not every index has the last two, nor `time`. A reader skips tags it does not know; a change that it must know raises
 the version. Pure: msgpack and zstandard only.
 """
 
@@ -37,9 +37,10 @@ from ranklog.layout.grams import (
 )
 from ranklog.layout.index_head import head_from_map, head_to_map
 from ranklog.layout.index_sites import sites_from_map, sites_to_map
+from ranklog.layout.index_times import times_from_list, times_to_list
 from ranklog.layout.packed import pack_integers, unpack_int32s, unpack_integers
 from ranklog.limits import INDEX_SECTION_BYTES_MAX
-from ranklog.model.index import IndexHead, SiteCount, TemplateRows
+from ranklog.model.index import IndexHead, SiteCount, SiteTimes, TemplateRows
 
 INDEX_VERSION = 3  # 3: call sites are packed by kind
 MAGIC = b"RLIX"
@@ -49,6 +50,7 @@ _FOOTER = struct.Struct("<Q")
 _TAGS = (b"head", b"tmpl", b"rows", b"long", b"site", b"foot", b"blom")
 _SUMS = b"sums"  # indexes from before it have none
 _GRAMS = b"gram"  # only in indexes of segments of much text
+_TIMES = b"time"  # only where its bytes are few for the rows
 # What a damaged section's msgpack may raise on its way into our values.
 _DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, struct.error)
 
@@ -65,6 +67,7 @@ def encode_index(
     footer_bytes: int = 0,
     blooms: bytes = b"",
     grams: Sequence[GramFilter] = (),
+    times: SiteTimes | None = None,
     sums: Sequence[int] = (),
     level: int = 15,
 ) -> bytes:
@@ -91,6 +94,8 @@ def encode_index(
         sizes = (len(one.bits) << 1 | one.holds_long for one in grams)
         table = struct.pack(f"<{len(grams)}I", *sizes)
         sections[_GRAMS] = b"".join([table, *(one.bits for one in grams)])
+    if times is not None:
+        sections[_TIMES] = packed(times_to_list(times))
     offset = _PREFIX.size + _SECTION.size * len(sections)
     table = b""
     for tag, data in sections.items():
@@ -137,7 +142,7 @@ class SegmentIndex:
 
     def check(self) -> None:
         """Whether every section is there and undamaged, without unpacking any. Raises Corrupt."""
-        for tag in (*_TAGS, *({_SUMS, _GRAMS} & self._sections.keys())):
+        for tag in (*_TAGS, *({_SUMS, _GRAMS, _TIMES} & self._sections.keys())):
             self._stored(tag)
 
     def __repr__(self) -> str:
@@ -168,6 +173,16 @@ class SegmentIndex:
         return self._read(
             b"site", lambda data: sites_from_map(_unpack(data), self.version, templates)
         )
+
+    @cached_property
+    def site_times(self) -> SiteTimes | None:
+        """Lines of `sites` by time; None where the index has none."""
+        if _TIMES not in self._sections:
+            return None
+        found = self._read(_TIMES, lambda data: times_from_list(_unpack(data)))
+        if len(found.counts) != len(self.sites):
+            raise Corrupt(f"section time does not fit the call sites: {self.key}")
+        return found
 
     @cached_property
     def footer_bytes(self) -> int:

@@ -15,8 +15,13 @@ import numpy.typing as npt
 from ranklog.layout.groups import effective_rank
 from ranklog.layout.rows import I32, I64, Rows
 from ranklog.layout.templates import factorize
+from ranklog.limits import (
+    SITE_TIMES_BUCKETS_MAX,
+    SITE_TIMES_ROWS_PER_COUNT,
+    SITE_TIMES_WIDTHS_NS,
+)
 from ranklog.model.frame import NO_ITERATION, NO_LEVEL, STREAM_RANK, CallSite
-from ranklog.model.index import SiteCount, StreamEntry, TemplateRows
+from ranklog.model.index import SiteCount, SiteTimes, StreamEntry, TemplateRows
 
 
 # --- templates ----------------------------------------------------------------------------------
@@ -115,10 +120,13 @@ class _Cells:
     tid: list[int]
 
 
-def site_counts(rows: Rows, order: I64, tids: I32) -> tuple[SiteCount, ...]:
-    """Counts by (call site, function, logger, level, template), with lines per rank."""
+def site_counts(
+    rows: Rows, order: I64, tids: I32
+) -> tuple[tuple[SiteCount, ...], SiteTimes | None]:
+    """Counts by (call site, function, logger, level, template), with lines per rank; and their times,
+    where these are worth their bytes."""
     if not len(order):
-        return ()
+        return (), None
     cells = _cells(rows, order, tids)
     count = len(cells.site)
     ts, lengths = rows.ts[order], (rows.offsets[1:] - rows.offsets[:-1])[order]
@@ -146,7 +154,25 @@ def site_counts(rows: Rows, order: I64, tids: I32) -> tuple[SiteCount, ...]:
         )
         for i in range(count)
     ]
-    return tuple(sorted(found, key=_site_order))
+    places = sorted(range(count), key=lambda i: _site_order(found[i]))
+    return tuple(found[i] for i in places), _site_times(ts, cells.code, places)
+
+
+def _site_times(ts: I64, code: I64, places: Sequence[int]) -> SiteTimes | None:
+    """Lines per site and bucket of time, by the narrowest buckets that are few; None where no width
+    has few, or where all lines are in one of a second, which bounds say as well."""
+    low, high, most = int(ts.min()), int(ts.max()), len(ts) // SITE_TIMES_ROWS_PER_COUNT
+    for width_ns in SITE_TIMES_WIDTHS_NS:
+        first, size = low // width_ns, high // width_ns - low // width_ns + 1
+        if size <= SITE_TIMES_BUCKETS_MAX and size * len(places) <= most:
+            break
+    else:
+        return None
+    if high // SITE_TIMES_WIDTHS_NS[0] == low // SITE_TIMES_WIDTHS_NS[0]:
+        return None
+    key = code * size + (ts // width_ns - first)
+    counts = np.bincount(key, minlength=size * len(places)).reshape(-1, size)[places]
+    return SiteTimes(width_ns, first, tuple(map(tuple, counts.tolist())))
 
 
 def _site_order(site: SiteCount) -> tuple[object, ...]:

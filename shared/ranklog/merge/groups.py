@@ -134,7 +134,10 @@ class GroupMerge:
         for item in lines:
             if item.lines:
                 key = tuple(_of_site(field, item, templates) for field in self._by)
-                self.groups.setdefault(key, GroupTotals()).count += item.lines
+                for bucket, count in item.buckets:
+                    self.groups.setdefault((*key, bucket), GroupTotals()).count += count
+                if self._time is None:
+                    self.groups.setdefault(key, GroupTotals()).count += item.lines
         self._check_size()
 
     def _check_size(self) -> None:

@@ -90,6 +90,16 @@ class SiteCount:
 
 
 @dataclass(frozen=True, slots=True)
+class SiteTimes:
+    """Lines of the index's sites, in their order, by time: `counts[site][i]` are of
+    [(first + i) * width_ns, (first + i + 1) * width_ns)."""
+
+    width_ns: int
+    first: int
+    counts: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TemplateRows:
     """A run of rows of one template, in row order over the segment."""
 

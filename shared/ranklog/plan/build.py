@@ -14,7 +14,7 @@ from ranklog.model import query as q
 from ranklog.model.index import StreamEntry
 from ranklog.plan.near import NearKeys
 from ranklog.plan.prune import Pruner
-from ranklog.plan.prune_sites import COUNTED_FIELDS, SiteLines
+from ranklog.plan.prune_sites import COUNTED_FIELDS, SiteLines, in_buckets
 from ranklog.plan.scope import Resolver, StreamTerms, can_match, prepare
 from ranklog.plan.segments import Kept, plan_scan
 from ranklog.plan.tables import tables_of
@@ -46,12 +46,14 @@ class Plan:
 class PlanOptions:
     """`full_scan`: every row of every segment is looked at. `after`: (ts, stream_id, seq).
     `count_by`: fields of a count, which an index may answer; None: lines or more are wanted.
+    `count_every_ns`: its buckets of time.
     """
 
     full_scan: bool = False
     explain: bool = False
     after: tuple[int, str, int] | None = None
     count_by: tuple[str, ...] | None = None
+    count_every_ns: int | None = None
 
 
 def build_plan(
@@ -96,7 +98,8 @@ def _counted(index: SegmentIndex, pruner: Pruner, options: PlanOptions) -> list[
     by = options.count_by
     if options.full_scan or by is None or not COUNTED_FIELDS.issuperset(by):
         return None
-    return pruner.counts(index, by_rank="rank" in by)
+    found, every_ns = pruner.counts(index, by_rank="rank" in by), options.count_every_ns
+    return found if found is None or every_ns is None else in_buckets(index, found, every_ns)
 
 
 def _entries(indexes: Iterable[SegmentIndex]) -> Iterable[StreamEntry]:

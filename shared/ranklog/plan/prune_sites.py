@@ -9,8 +9,8 @@ A set of sites is a Python int, bit by position in the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import or_
 from typing import TypeAlias
@@ -18,7 +18,7 @@ from typing import TypeAlias
 from ranklog.layout import schema
 from ranklog.layout.index import SegmentIndex
 from ranklog.model import query as q
-from ranklog.model.index import SiteCount
+from ranklog.model.index import SiteCount, SiteTimes
 from ranklog.plan.tables import bits, mask, tables_of
 from ranklog.plan.tree import children
 from ranklog.plan.values import numbers_hold
@@ -32,6 +32,7 @@ SITE_FIELDS: dict[str, Callable[[SiteCount], str | int | None]] = {
 # Fields that a count from the index can be grouped by.
 COUNTED_FIELDS = frozenset([*SITE_FIELDS, "template", "rank"])
 
+Buckets: TypeAlias = "tuple[tuple[int, int], ...]"
 Sites: TypeAlias = "tuple[int, int]"
 # Over all row groups: (templates that might match, templates all of whose rows match)
 OverGroups: TypeAlias = "Callable[[q.Expr], tuple[int, int]]"
@@ -41,11 +42,45 @@ SitesHold: TypeAlias = "Callable[[q.Field], int | None]"
 
 @dataclass(frozen=True, slots=True)
 class SiteLines:
-    """Lines of a site that match; of one rank where `by_rank` was asked (None: without a rank)."""
+    """Lines of a site that match; of one rank where `by_rank` was asked (None: without a rank).
+    `position`: of the site in its table. `buckets`: (start, lines) by time, where that was asked.
+    """
 
     site: SiteCount
     rank: int | None
     lines: int
+    position: int
+    buckets: Buckets = ()
+
+
+def in_buckets(
+    index: SegmentIndex, found: Sequence[SiteLines], every_ns: int
+) -> list[SiteLines] | None:
+    """The same lines by buckets of time, None where the index does not say when they were."""
+    start = index.head.min_ts // every_ns
+    if index.head.max_ts // every_ns == start:
+        return [replace(item, buckets=((start * every_ns, item.lines),)) for item in found]
+    times = index.site_times
+    if times is None or every_ns % times.width_ns:
+        return None
+    if any(item.lines != item.site.count for item in found):
+        return None  # some of its ranks
+    buckets = tables_of(index).known(("buckets", every_ns), lambda: _widened(times, every_ns))
+    return [replace(item, buckets=buckets[item.position]) for item in found]
+
+
+def _widened(times: SiteTimes, every_ns: int) -> list[Buckets]:
+    """The lines of each site in buckets of a multiple of their width."""
+    width_ns, first = times.width_ns, times.first
+    starts = [(first + i) * width_ns // every_ns * every_ns for i in range(len(times.counts[0]))]
+    made = []
+    for counts in times.counts:
+        lines: dict[int, int] = {}
+        for start, count in zip(starts, counts, strict=True):
+            if count:
+                lines[start] = lines.get(start, 0) + count
+        made.append(tuple(lines.items()))
+    return made
 
 
 class SiteTable:
@@ -139,7 +174,7 @@ class SiteTerms:
             if might & ~surely & reach:
                 return None
             for position in bits(surely & reach):
-                found += _lines(self.table.sites[position], ranks, by_rank)
+                found += _lines(self.table.sites[position], position, ranks, by_rank)
         return found
 
     def _classes(
@@ -205,15 +240,15 @@ def _rank_terms(expr: q.Expr) -> Iterator[q.Field]:
 
 
 def _lines(
-    site: SiteCount, ranks: frozenset[int | None] | None, by_rank: bool
+    site: SiteCount, position: int, ranks: frozenset[int | None] | None, by_rank: bool
 ) -> Iterator[SiteLines]:
     """The site's lines of these ranks (None: all of them)."""
     if ranks is None and not by_rank:
-        yield SiteLines(site, None, site.count)
+        yield SiteLines(site, None, site.count, position)
         return
     pairs = [(None if rank == schema.NO_RANK else rank, lines) for rank, lines in site.ranks]
     chosen = pairs if ranks is None else [pair for pair in pairs if pair[0] in ranks]
     if by_rank:
-        yield from (SiteLines(site, rank, lines) for rank, lines in chosen)
+        yield from (SiteLines(site, rank, lines, position) for rank, lines in chosen)
     else:
-        yield SiteLines(site, None, sum(lines for _, lines in chosen))
+        yield SiteLines(site, None, sum(lines for _, lines in chosen), position)
