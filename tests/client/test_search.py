@@ -66,6 +66,19 @@ def test_the_newest_lines_are_kept_and_come_oldest_first(client: Client) -> None
     assert (answer.truncated, answer.completeness.state) == (True, "complete")
 
 
+def test_an_id_reads_only_the_segment_that_holds_the_line(store: MemoryStore) -> None:
+    put(store, "2", [Row(f"later {i}", ts=T0 + HOUR + i) for i in range(5)], first_seq={STREAM: 40})
+    client = Client(store=store, tenant="acme")
+    (line,) = client.search("later 3", run="llama", limit=1).lines
+    found = client.search(f"id:{line.id}", run="llama", context=1)
+    assert texts(found) == ["later 2", "later 3", "later 4"]
+    assert [shown.match for shown in found.lines] == [False, True, False]
+    plan = client.search(f"id:{line.id}", run="llama", explain=True).explain
+    assert [segment["row_groups"]["kept"] for segment in plan["segments"]] == [0, 1]
+    others = client.search(f"NOT id:{line.id} later", run="llama")
+    assert texts(others) == ["later 0", "later 1", "later 2", "later 4"]
+
+
 def test_an_order_says_which_end_comes_first(client: Client) -> None:
     newest = client.search("rank:0", run="llama", limit=2, order="newest")
     oldest = client.search("rank:0", run="llama", limit=2, order="oldest")

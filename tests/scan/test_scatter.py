@@ -88,11 +88,23 @@ def test_a_stored_outcome_is_fetched_and_removed() -> None:
     assert list(store.list("acme/tmp/")) == []
 
 
-def test_a_payload_over_the_limit_fails_here_as_on_lambda(monkeypatch: pytest.MonkeyPatch) -> None:
+class AsAFunction:
+    """In this process, but through bytes."""
+
+    def __init__(self, inner: InProcess) -> None:
+        self._inner = inner
+
+    def invoke(self, data: bytes) -> bytes:
+        return self._inner.invoke(data)
+
+
+def test_only_what_travels_has_a_payload_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "PAYLOAD_BYTES_MAX", 10)
-    outcome = run_task(task(1), InProcess(MemoryStore()), MemoryStore())
-    assert outcome.tag == FAILED
-    assert "payload limit" in outcome.failed[0].reason
+    here = InProcess(MemoryStore())
+    there = run_task(task(1), AsAFunction(here), MemoryStore())
+    assert there.tag == FAILED
+    assert "payload limit" in there.failed[0].reason
+    assert "payload limit" not in run_task(task(1), here, MemoryStore()).failed[0].reason
 
 
 def test_fan_out_is_bounded_and_outcomes_keep_their_order() -> None:

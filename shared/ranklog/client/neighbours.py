@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from ranklog import limits
 from ranklog.errors import BadInput
+from ranklog.layout.index import SegmentIndex
 from ranklog.merge.lines import LineMerge, order_lines
 from ranklog.model import query as q
 from ranklog.model.answer import Line
 from ranklog.model.index import IndexHead
 from ranklog.plan.build import Plan
 from ranklog.plan.segments import Kept, plan_scan
+from ranklog.plan.tables import tables_of
 from ranklog.plan.tasks import Lines
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ def fetch(run: Search, wanted: Mapping[str, Sequence[tuple[int, int, int]]]) -> 
     shape = Lines(limit=None)
     plan = Plan(q.Everything(), shape)
     for number, index in run.scope.indexes.items():
-        spans = _spans(index.head, wanted)
+        spans = _spans(index, wanted)
         groups = _row_groups(index.head, spans)
         if not groups:
             continue
@@ -79,13 +81,17 @@ def fetch(run: Search, wanted: Mapping[str, Sequence[tuple[int, int, int]]]) -> 
 
 
 def _spans(
-    head: IndexHead, wanted: Mapping[str, Sequence[tuple[int, int, int]]]
+    index: SegmentIndex, wanted: Mapping[str, Sequence[tuple[int, int, int]]]
 ) -> list[tuple[int, int, int, int]]:
     """Wanted ranges of which the segment holds rows."""
-    spans = []
-    for position, entry in enumerate(head.streams):
-        for first, end, group in wanted.get(entry.stream_id, ()):
-            if any(a < end and first < b for a, b in entry.ranges):
+    positions, spans = tables_of(index).positions, []
+    for stream_id, ranges in wanted.items():
+        position = positions.get(stream_id)
+        if position is None:
+            continue
+        held = index.head.streams[position].ranges
+        for first, end, group in ranges:
+            if any(a < end and first < b for a, b in held):
                 spans.append((position, first, end, group))
     return spans
 

@@ -9,6 +9,7 @@ from ranklog.layout.index import SegmentIndex
 from ranklog.model import query as q
 from ranklog.model.answer import Report
 from ranklog.plan.lexer import quote
+from ranklog.plan.tables import tables_of
 from ranklog.plan.tree import children
 from ranklog.plan.values import Regexes
 
@@ -69,7 +70,7 @@ def note_copies(expr: q.Expr, indexes: Iterable[SegmentIndex], report: Report) -
     """Console copies of per-rank files are searched like everything, and say their lines twice."""
     if any(isinstance(term, q.Field) and term.key == "copy" for term in terms(expr)):
         return
-    copies = {e.stream_id for i in indexes for e in i.head.streams if e.stream.copy and e.lines}
+    copies = frozenset().union(*(tables_of(index).copies for index in indexes))
     if copies:
         whose = "a console copy" if len(copies) == 1 else f"{len(copies)} console copies"
         report.notes.append(f"{whose} of per-rank files in scope: copy:false leaves them out")

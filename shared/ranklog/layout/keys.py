@@ -77,6 +77,7 @@ def hour_text(hour: int) -> str:
     return (_EPOCH + timedelta(hours=hour)).strftime("%Y-%m-%dT%H")
 
 
+@lru_cache(maxsize=4_096)  # names of hours come again with every LIST
 def parse_hour(text: str) -> int:
     """Inverse of `hour_text`. Raises ValueError."""
     moment = datetime.strptime(text, "%Y-%m-%dT%H").replace(tzinfo=timezone.utc)

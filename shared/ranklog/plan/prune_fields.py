@@ -6,7 +6,7 @@ Answers are True: every row, False: no row, None: doubt.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ranklog.layout import schema
 from ranklog.layout.index import SegmentIndex
@@ -28,7 +28,7 @@ _BOUNDED = {
     "seq": schema.SEQ,
 }
 # What no index answers, or what is the same for every line.
-_UNANSWERED = frozenset(["group", "id", "series", "superseded", "kind"])
+_UNANSWERED = frozenset(["group", "series", "superseded", "kind"])
 
 
 class SegmentFacts:
@@ -79,6 +79,7 @@ class FieldTerm:
         self._all = everything
         self._by_templates: tuple[int, int] | None = None
         self._answers: dict[int, Answer] = {}
+        self._ids: list[tuple[int, int]] | None = None
         self._hits = self._stream_hits()
 
     def cells(self, group: int) -> tuple[int, int]:
@@ -114,6 +115,8 @@ class FieldTerm:
             return found if found is not None else self._by_streams(described)
         if term.key in STREAM_FIELDS:
             return self._by_streams(described)
+        if term.key == "id":
+            return self._by_ids(described)
         if term.key in SITE_FIELDS or term.key == "template" or term.key in _UNANSWERED:
             return None
         return self._metadata(term, described, group)
@@ -125,6 +128,25 @@ class FieldTerm:
         if described.streams <= hits:
             return True
         return False if described.streams.isdisjoint(hits) else None
+
+    def _by_ids(self, described: RowGroup) -> Answer:
+        """False where none of the lines can be here: the index knows each stream's seq ranges."""
+        term = self._term
+        assert isinstance(term, q.Field)
+        if term.op != ":" or not all(isinstance(value, q.Exact) for value in term.values):
+            return None
+        if self._ids is None:
+            texts = [value.text for value in term.values if isinstance(value, q.Exact)]
+            self._ids = list(_ids_here(self._facts.index, texts))
+        bounds = described.bounds.get(schema.SEQ)
+        for position, seq in self._ids:
+            if described.streams and position not in described.streams:
+                continue
+            if bounds is None or bounds.low is None or bounds.high is None:
+                return None
+            if bounds.low <= seq <= bounds.high:
+                return None
+        return False
 
     def _stream_hits(self) -> frozenset[int] | None:
         """Streams whose lines have it; None where the stream does not say."""
@@ -195,6 +217,18 @@ class FieldTerm:
         held = self._facts.sites_hold(term) or 0
         might = table.templates(held)
         return might, might & ~table.templates(table.all & ~held)
+
+
+def _ids_here(index: SegmentIndex, texts: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """(stream's position, seq) of those lines, by `<stream id>:<seq>`, that the segment holds."""
+    positions = tables_of(index).positions
+    for text in texts:
+        stream, _, number = text.rpartition(":")
+        position, seq = positions.get(stream), int(number) if number.isdecimal() else -1
+        if position is not None:
+            ranges = index.head.streams[position].ranges
+            if any(low <= seq < high for low, high in ranges):
+                yield position, seq
 
 
 def _sites_hold(term: q.Field, sites: Sequence[SiteCount], engine: Regexes) -> list[bool]:

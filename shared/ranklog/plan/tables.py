@@ -129,6 +129,17 @@ class SegmentTables:
 
     # --- streams ------------------------------------------------------------------------------
     @cached_property
+    def positions(self) -> dict[str, int]:
+        """Position of each stream by id."""
+        return {entry.stream_id: i for i, entry in enumerate(self._index.head.streams)}
+
+    @cached_property
+    def copies(self) -> frozenset[str]:
+        """Ids of the streams that are copies of others and have lines here."""
+        entries = self._index.head.streams
+        return frozenset(e.stream_id for e in entries if e.stream.copy and e.lines)
+
+    @cached_property
     def ranked(self) -> bool:
         """Whether some rows have a rank of their own."""
         return any(entry.ranks for entry in self._index.head.streams)

@@ -1,7 +1,7 @@
 """Send tasks out and gather their outcomes: bounded, retried, one outcome for each task.
 
-The port has one method. Threads serve it locally, Lambda on AWS; both speak JSON bytes under one
-limit, so that what works here works there.
+The port has one method, which Lambda serves on AWS. In this process nothing travels: threads evaluate
+the very task, and what they return is the very outcome.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ranklog.plan.tasks import (
     decode_outcome,
     encode_task,
 )
-from ranklog.scan.engine import Engine
-from ranklog.scan.evaluate import evaluate
+from ranklog.scan.engine import Engine, shared_engine
+from ranklog.scan.evaluate import evaluate, evaluate_task
 from ranklog.scan.stop import Stop
 from ranklog.scan.workers import Workers
 from ranklog.store.protocol import Store
@@ -42,12 +42,17 @@ class Invoker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InProcess:
-    """Evaluates in the calling thread, under the limits that Lambda would set."""
+    """Evaluates in the calling thread."""
 
     store: Store
     engine: Engine | None = None
 
+    def evaluate(self, task: Task) -> Outcome:
+        """The task's outcome, whatever its size."""
+        return evaluate_task(task, self.store, self.engine or shared_engine())
+
     def invoke(self, task: bytes) -> bytes:
+        """As a function would, under the limits that Lambda sets."""
         _check_size("task", task)
         outcome = evaluate(task, self.store, self.engine)
         _check_size("outcome", outcome)
@@ -135,9 +140,11 @@ def _invoke(
 ) -> Outcome:
     if deadline_s is not None:
         task = replace(task, deadline_s=deadline_s())
-    if spill_key is not None:
-        task = replace(task, spill=spill_key(uuid.uuid4().hex))
     try:
+        if isinstance(invoker, InProcess):
+            return invoker.evaluate(task)
+        if spill_key is not None:
+            task = replace(task, spill=spill_key(uuid.uuid4().hex))
         outcome = decode_outcome(invoker.invoke(encode_task(task)))
         if outcome.stored is not None:
             key = outcome.stored
