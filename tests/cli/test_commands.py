@@ -154,7 +154,10 @@ def test_a_plan_is_shown_and_not_run(ranklog: Any) -> None:
     assert found.out.startswith('query  (("a" AND "b") OR "c")\n') or "OR" in found.out
     found = ranklog("search", "zookeeper", "--explain")
     assert (found.code, found.err) == (0, "")
-    assert "0 of 1 row groups\n    the rest is not read: " in found.out
+    assert "0 of 1 row groups\n    the rest is not read: no template has 'zookeeper'" in found.out
+    assert "would read  0 segments, at most 0.00 MB\n" in found.out
+    counted = ranklog("search", "--count", "--by", "call_site", "--explain")
+    assert "at most 0.00 MB, 1 counted by their indexes\n" in counted.out
     [explained, last] = ranklog("search", "nothing", "--explain", "--json").objects
     assert explained["explain"]["query"]
     assert last["report"]["segments"]["scanned"] == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ranklog.answer.render import report_json
@@ -25,6 +25,8 @@ def show_plan(console: Console, answer: Answer | CountAnswer) -> None:
     console.line(f"segments    {kept} of {report.segments_listed} might match")
     groups = report.row_groups_total - report.row_groups_pruned
     console.line(f"row groups  {groups} of {report.row_groups_total} might match")
+    if reads := plan.get("reads"):
+        console.line(f"would read  {_reads(reads)}")
     for segment in plan.get("segments", ()):
         _show_segment(console, segment)
 
@@ -35,4 +37,24 @@ def _show_segment(console: Console, segment: Mapping[str, Any]) -> None:
     console.line(f"  {console.safe(str(segment['segment'] or segment['index']))}")
     console.line(f"    {segment['rows']} rows, {groups['kept']} of {groups['total']} row groups")
     for why in segment["excluded_by"]:
-        console.line(console.safe(f"    the rest is not read: {why}"))
+        shown = f"{why['what']} ({why['by']}, row groups {_spans(why['row_groups'])})"
+        console.line(console.safe(f"    the rest is not read: {shown}"))
+
+
+def _reads(reads: Mapping[str, Any]) -> str:
+    """How much, at most, and what needs no reading."""
+    counted = reads["counted"]
+    from_index = f", {counted} counted by their indexes" if counted else ""
+    size = reads["bytes_max"] / 1e6
+    return f"{reads['segments']} segments, at most {size:.2f} MB{from_index}"
+
+
+def _spans(numbers: Sequence[int]) -> str:
+    """`0-3, 7`."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and spans[-1][1] == number - 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)

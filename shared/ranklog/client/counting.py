@@ -43,9 +43,9 @@ def count(reader: Reader, query: q.Query) -> CountAnswer:
         count_by=None if scanned else query.by,
         count_every_ns=query.every_ns,
     )
+    _count_from_indexes(run, plan, merge)
     if query.explain:
         return CountAnswer((), [], run.completeness(), run.report, explained(query, plan))
-    _count_from_indexes(run, plan, merge)
     for wave in run.outcomes(plan):
         with timed(run.report, "merge"):
             for _, outcome in wave:

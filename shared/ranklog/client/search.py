@@ -36,6 +36,7 @@ from ranklog.model.answer import Completeness, Line, Report
 from ranklog.plan.build import Plan, PlanOptions, build_plan
 from ranklog.plan.pack import pack
 from ranklog.plan.render import render_expr
+from ranklog.plan.segments import scan_bytes
 from ranklog.plan.tasks import Groups, Lines, Outcome, SegmentFailure, SegmentScan, Task
 from ranklog.plan.tree import all_of
 
@@ -300,4 +301,12 @@ def _cursor(run: Search, progress: Progress, newest: bool) -> str:
 
 
 def explained(query: q.Query, plan: Plan) -> dict[str, Any]:
-    return {"query": render_expr(query.expr), "segments": plan.explained}
+    """The plan before anything is read. `reads`: what the scans read where no limit ends them early;
+    `counted`: segments whose index has the answer."""
+    late = sum(end - start for scan in plan.scans for start, end in scan.late)
+    reads = {
+        "segments": len(plan.scans),
+        "bytes_max": late + sum(scan_bytes(scan) for scan in plan.scans),
+        "counted": len(plan.counted),
+    }
+    return {"query": render_expr(query.expr), "reads": reads, "segments": plan.explained}

@@ -121,11 +121,12 @@ def _keep(
         return kept
     newest = isinstance(plan.shape, Lines) and plan.shape.newest
     if options.after and is_beyond(options.after, head.min_ts, head.max_ts, newest=newest):
-        _explain(plan, options, index, 0, ["every line comes before the cursor"])
+        _explain(plan, options, index, 0, _whole(index, "cursor", "every line comes before it"))
         return None
     sizes = (len(head.streams), len(index.templates))
     if can_match(plan.expr, kept.slots, *sizes, tables_of(index).ranked) is False:
-        _explain(plan, options, index, 0, ["no stream or template of the segment fits"])
+        why = "no stream or template of the segment fits"
+        _explain(plan, options, index, 0, _whole(index, "terms", why))
         return None
     pruned = pruner.prune(index, explain=options.explain)
     kept.row_groups, kept.tids = pruned.row_groups, pruned.tids
@@ -138,6 +139,11 @@ def _keep(
 def is_beyond(after: tuple[int, str, int], min_ts: int, max_ts: int, *, newest: bool) -> bool:
     """Whether all lines of a segment were on earlier pages."""
     return min_ts > after[0] if newest else max_ts < after[0]
+
+
+def _whole(index: SegmentIndex, by: str, what: str) -> list[dict[str, Any]]:
+    """One reason for all row groups."""
+    return [{"by": by, "what": what, "row_groups": list(range(len(index.head.row_groups)))}]
 
 
 def _explain(
