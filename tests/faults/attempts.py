@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.faults.frameworks import FRAMEWORKS
 from tests.faults.noise import run_noise, start_kinds, start_noise, teardown_noise
 from tests.faults.stamps import MS, SECOND, ampm
-from tests.faults.text_c10d import nccl_start
 from tests.faults.text_launch import agent_line, agent_start, kernel_start, step_cancelled
+from tests.faults.text_nccl import nccl_start
 from tests.faults.training import Training, make_training
 from tests.faults.world import World
 

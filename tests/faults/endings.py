@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from tests.faults.stamps import MS, SECOND
-from tests.faults.text_c10d import gloo_closed, remote_closed
 from tests.faults.text_launch import (
     agent_closing,
     agent_failed,
@@ -15,6 +14,7 @@ from tests.faults.text_launch import (
     srun_exits,
     step_cancelled,
 )
+from tests.faults.text_nccl import gloo_closed, remote_closed
 from tests.faults.text_python import BACKWARD, script_frames, tagged, traceback_lines
 from tests.faults.world import World
 

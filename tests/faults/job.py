@@ -4,6 +4,7 @@ layout         files
 rank_files     rank-7.log, one per rank, attempts one after the other
 torchrun_dir   HOST/RUN_RANDOM/attempt_N/LOCAL/{stdout,stderr}.log, console_HOST.txt of the agents
 tee            consoles of `torchrun --tee`: all of a node (or of all nodes), interleaved by pipes
+bare           console.txt of `torchrun` alone: no labels, all ranks' lines between each other
 srun           slurm-ID.out of `srun -l`, one file
 sdk            rank-7/logging.log: messages whose rank, time and iteration travel beside them
 Beside them HOST/dmesg.log, slurm-ID.out and torchfrtrace.txt where there are such.
@@ -11,8 +12,10 @@ Beside them HOST/dmesg.log, slurm-ID.out and torchfrtrace.txt where there are su
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +26,7 @@ from tests.faults.topology import Topology
 from tests.faults.truth import Truth
 from tests.faults.world import Line, Scene, World
 
-LAYOUTS = ("rank_files", "torchrun_dir", "tee", "srun", "sdk")
+LAYOUTS = ("rank_files", "torchrun_dir", "tee", "bare", "srun", "sdk")
 
 
 Lines = list[tuple[int, bytes, int | None]]
@@ -56,13 +59,19 @@ class Job:
     streams: list[Stream]
 
     def write(self, folder: Path | str) -> list[Path]:
-        """Write the streams as files for `ranklog import`; nothing of the truth is among them."""
+        """Write the streams as files for `ranklog import`; nothing of the truth is among them.
+
+        Files are as old as their last line: readers take the year of times without one from there.
+        """
         paths = []
         for stream in self.streams:
             path = Path(folder) / stream.name
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("ab") as file:
                 file.write(b"".join(self._file_lines(stream)))
+            if stream.lines:
+                last = max(ns for ns, _, _ in stream.lines)
+                os.utime(path, ns=(last, last))
             paths.append(path)
         return sorted(set(paths))
 
@@ -80,7 +89,14 @@ def finish_job(seed: int, w: World, truth: Truth) -> Job:
     for lines in w.processes.values():
         lines.sort(key=lambda line: line[0])
     streams = _LAYOUTS[w.scene.layout](w) + _beside(w)
-    return Job(seed, truth, w.scene, w.topo, _processes(w), [s for s in streams if s.lines])
+    return Job(
+        seed,
+        truth,
+        w.scene,
+        w.topo,
+        _processes(w),
+        [s for s in streams if s.lines or s.rank is not None],
+    )
 
 
 def _stamped(
@@ -108,7 +124,7 @@ def _beside(w: World) -> list[Stream]:
     if w.scene.layout != "srun":
         name = f"slurm-{w.job_id}.out"
         out.append(Stream(name, None, w.topo.hosts[0], "launcher", _stamped(w, 0, w.launcher)))
-    if w.scene.layout not in ("tee", "srun"):
+    if w.scene.layout not in ("tee", "bare", "srun"):
         for node, lines in sorted(w.agents.items()):
             host = w.topo.hosts[node]
             out.append(Stream(f"console_{host}.txt", None, host, "agent", _stamped(w, node, lines)))
@@ -138,12 +154,11 @@ def _torchrun_dir(w: World) -> list[Stream]:
         f"{host}/{w.run_id}_" + "".join(letters[i] for i in w.rng.integers(0, 36, 8))
         for host in w.topo.hosts
     ]
-    for (attempt, rank), lines in sorted(w.processes.items()):
-        node = w.topo.node(rank)
-        for channel in ("stdout", "stderr"):
+    for attempt, rank in product(range(w.attempt + 1), range(w.topo.ranks)):
+        node, lines = w.topo.node(rank), w.processes.get((attempt, rank), [])
+        for channel in ("stdout", "stderr"):  # empty files, too: the launcher opens them
             name = f"{trees[node]}/attempt_{attempt}/{w.topo.local(rank)}/{channel}.log"
-            own = [line for line in lines if line[3] == channel]
-            text = _stamped(w, node, own)
+            text = _stamped(w, node, [line for line in lines if line[3] == channel])
             out.append(Stream(name, rank, w.topo.hosts[node], channel, text, attempt))
     return out
 
@@ -157,12 +172,13 @@ def _tee(w: World) -> list[Stream]:
     role = "default" if w.chance(0.8) else "trainer"
     tags_name_ranks = w.scene.framework in ("titan", "deepspeed", "megatron", "nemo")
     tags_name_ranks &= w.scene.fault not in _UNTAGGED
-    merged = w.topo.nodes == 1 or (tags_name_ranks and w.chance(0.4))
+    bare = w.scene.layout == "bare"
+    merged = bare or w.topo.nodes == 1 or (tags_name_ranks and w.chance(0.4))
     pieces: dict[int, list[tuple[int, int, bytes]]] = {}
     for (_, rank), lines in sorted(w.processes.items()):
         node = w.topo.node(rank)
         shown = _delayed(w, [line[0] for line in lines])
-        label = f"[{role}{w.topo.local(rank)}]:"
+        label = "" if bare else f"[{role}{w.topo.local(rank)}]:"
         text = _stamped(w, node, lines, label)
         out = pieces.setdefault(0 if merged else node, [])
         out += [(at, ns, line) for at, (ns, line, _) in zip(shown, text, strict=True)]
@@ -222,6 +238,7 @@ _LAYOUTS = {
     "rank_files": _rank_files,
     "torchrun_dir": _torchrun_dir,
     "tee": _tee,
+    "bare": _tee,
     "srun": _srun,
     "sdk": _sdk,
 }

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tests.faults.frameworks import FRAMEWORKS
 from tests.faults.stamps import MS, SECOND, c10d
-from tests.faults.text_c10d import nccl
+from tests.faults.text_nccl import nccl
 from tests.faults.text_python import SITE, traceback_lines
 from tests.faults.training import Training
 from tests.faults.world import World

@@ -31,12 +31,17 @@ _SALT = 0x0FA175
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """`needs`: nodes it takes; `each`: every rank has to log iterations; `nccl`: not over gloo."""
+    """`needs`: nodes it takes; `each`: every rank has to log iterations; `nccl`: not over gloo.
+
+    `bare`: its text says itself which rank it is of, or is the same on all: a console without any
+    labels is enough.
+    """
 
     tell: Callable[[World], Truth]
     needs: int = 1
     each: bool = False
     nccl: bool = False
+    bare: bool = True
 
 
 STORIES: dict[str, Story] = {
@@ -44,7 +49,7 @@ STORIES: dict[str, Story] = {
     "oom_all": Story(stories_death.oom_all),
     "oom_killer_rank": Story(stories_death.oom_killer_rank),
     "sigkill_rank": Story(stories_death.sigkill_rank),
-    "segfault_rank": Story(stories_death.segfault_rank),
+    "segfault_rank": Story(stories_death.segfault_rank, bare=False),
     "segfault_all": Story(stories_death.segfault_all),
     "exception_rank": Story(stories_death.exception_rank),
     "data_loader_death": Story(stories_death.data_loader_death),
@@ -52,18 +57,18 @@ STORIES: dict[str, Story] = {
     "import_error_all": Story(stories_death.import_error_all),
     "xid_host": Story(stories_death.xid_host),
     "ecc_rank": Story(stories_death.ecc_rank),
-    "node_lost": Story(stories_death.node_lost, needs=2),
+    "node_lost": Story(stories_death.node_lost, needs=2, bare=False),
     "skipped_collective": Story(stories_waiting.skipped_collective),
     "other_collective": Story(stories_waiting.other_collective),
     "timeout_everywhere": Story(stories_waiting.timeout_everywhere, nccl=True),
     "hang_timeout": Story(stories_waiting.hang_timeout),
-    "hang_silent": Story(stories_waiting.hang_silent),
-    "slow_rank": Story(stories_waiting.slow_rank),
-    "slow_node": Story(stories_waiting.slow_node, needs=2),
+    "hang_silent": Story(stories_waiting.hang_silent, bare=False),
+    "slow_rank": Story(stories_waiting.slow_rank, bare=False),
+    "slow_node": Story(stories_waiting.slow_node, needs=2, bare=False),
     "nan_rank": Story(stories_state.nan_rank),
-    "nan_replica": Story(stories_state.nan_replica, each=True),
+    "nan_replica": Story(stories_state.nan_replica, each=True, bare=False),
     "loss_spike": Story(stories_state.loss_spike),
-    "checkpoint_stuck": Story(stories_state.checkpoint_stuck),
+    "checkpoint_stuck": Story(stories_state.checkpoint_stuck, bare=False),
     "checkpoint_error": Story(stories_state.checkpoint_error),
     "disk_full_node": Story(stories_state.disk_full_node, needs=2),
     "link_flap": Story(stories_state.link_flap, needs=2, nccl=True),
@@ -73,7 +78,7 @@ STORIES: dict[str, Story] = {
     "healthy": Story(stories_state.healthy),
 }
 FAULTS = tuple(name for name in STORIES if name != "healthy")
-_OWN_LOSS = ("plain", "deepspeed", "sdk")  # whose lines show a rank's own loss
+_TORCH = ("2.8", "2.8", "2.5", "2.2")  # 1.13 tags no traceback with its rank
 
 
 def simulate(
@@ -106,6 +111,8 @@ def _check(ranks: int | None, fault: str | None, framework: str | None, layout: 
     for name, known in ((fault, STORIES), (framework, FRAMEWORKS), (layout, LAYOUTS)):
         if name is not None and name not in known:
             raise ValueError(f"no {name!r} among {', '.join(known)}")
+    if layout == "bare" and fault and not STORIES[fault].bare:
+        raise ValueError(f"a console without labels does not show whose fault {fault!r} is")
     if "sdk" in (framework, layout) and not {framework, layout} <= {"sdk", None}:
         raise ValueError("the sdk is a framework and a layout: give both or one")
 
@@ -118,17 +125,20 @@ def _draw_scene(
     options += ["mxnet"] if fault in ("healthy", "time_limit", "missing_file_all") else []
     if story.each:
         options = ["plain", "deepspeed"]
-    layouts = list(LAYOUTS)
+    layouts = ["rank_files", "torchrun_dir", "tee", "srun", "bare" if story.bare else "tee"]
     if framework is None:
         if layout is None:
-            layout = layouts[int(rng.choice(5, p=(0.2, 0.2, 0.25, 0.25, 0.1)))]
+            layout = [*layouts, "sdk"][int(rng.choice(6, p=(0.18, 0.18, 0.22, 0.22, 0.1, 0.1)))]
         framework = "sdk" if layout == "sdk" else options[int(rng.integers(len(options)))]
     if layout is None:
-        layout = "sdk" if framework == "sdk" else layouts[int(rng.integers(4))]
+        layout = "sdk" if framework == "sdk" else layouts[int(rng.integers(5))]
     sees_slow = fault in ("slow_rank", "slow_node")
     per_rank = story.each or bool(rng.random() < PER_RANK.get(framework, 0.0))
     per_rank |= sees_slow and PER_RANK.get(framework, 0.0) > 0 and bool(rng.random() < 0.9)
-    torchrun = layout in ("tee", "torchrun_dir") or (layout != "srun" and bool(rng.random() < 0.6))
+    torchrun = layout in ("tee", "torchrun_dir", "bare") or (
+        layout != "srun" and bool(rng.random() < 0.6)
+    )
+    per_rank &= not (layout == "bare" and fault == "nan_rank")
     gloo = framework == "plain" and not story.nccl and bool(rng.random() < 0.35)
     return Scene(
         fault=fault,
@@ -141,6 +151,7 @@ def _draw_scene(
         kernel_logs=bool(rng.random() < (1.0 if fault == "xid_host" else 0.35)),
         timeout_s=int(rng.choice([600, 600, 1800, 120])),
         nccl_info=fault == "link_flap" or bool(rng.random() < 0.2),
+        torch=str(rng.choice(_TORCH if layout in ("bare", "tee") else [*_TORCH, "1.13"])),
         script=str(
             rng.choice(
                 ["/srv/train/train_ddp.py", "/workspace/pretrain_gpt.py", "/home/ml/run/main.py"]

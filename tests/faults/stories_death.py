@@ -8,8 +8,8 @@ from tests.faults.attempts import begin, fault_iteration, launch, open_attempt, 
 from tests.faults.endings import Exits, go_down, peers_closed
 from tests.faults.stamps import MS, SECOND
 from tests.faults.striking import die_silently, of_node, of_rank, of_word, strike
-from tests.faults.text_c10d import nccl, remote_closed
 from tests.faults.text_launch import OOM_KILLED, dmesg, oom_killer, step_cancelled, xid
+from tests.faults.text_nccl import nccl, remote_closed
 from tests.faults.text_python import (
     BACKWARD,
     dead_loader,

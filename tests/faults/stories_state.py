@@ -10,8 +10,8 @@ from tests.faults.frameworks import FRAMEWORKS
 from tests.faults.stamps import MS, SECOND, iso_t
 from tests.faults.stories_waiting import finish_or_go_on
 from tests.faults.striking import of_node, of_rank, of_word, strike
-from tests.faults.text_c10d import nccl_completion
 from tests.faults.text_launch import agent_signal, dmesg, srun_exits, step_cancelled
+from tests.faults.text_nccl import nccl_completion
 from tests.faults.text_python import SITE, Frame, script_frames, tagged, traceback_lines
 from tests.faults.training import Training
 from tests.faults.truth import ALL, NOBODY, UNDECIDABLE, Truth

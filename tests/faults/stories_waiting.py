@@ -25,13 +25,14 @@ def skipped_collective(w: World) -> Truth:
     k = fault_iteration(w, training)
     run_until(w, training, k)
     t, it, rank = training.time_of(k), training.number(k), w.any_rank()
-    if w.chance(0.4):
+    noted = w.chance(0.4)
+    if noted:
         note = FRAMEWORKS[w.scene.framework].note
         text = f"data iterator exhausted after {it} batches"
         w.say(rank, t, note(w, rank, t, "INFO", text), it)
     wait = time_out(w, t, {rank}, speaks=w.chance(0.8))
-    go_down(w, wait.exits, hung=set())
-    if not wait.decided:
+    go_down(w, wait.exits)
+    if not (wait.decided or noted):
         return of_word("skipped_collective", UNDECIDABLE, "collective_timeout", t, it, "hang")
     return of_rank(
         w, "skipped_collective", rank, "collective_timeout", t, it, "collective_mismatch"
@@ -77,7 +78,7 @@ def _fingerprints(w: World, t: int, rank: int) -> None:
 
 def _reports_differ(w: World, t: int, rank: int) -> None:
     work = draw_work(w)
-    if w.chance(0.6):
+    if w.chance(0.6) or w.scene.torch < "2.2":  # which tells no sizes
         op = "BROADCAST" if work.op == "ALLREDUCE" else "ALLREDUCE"
         odd = replace(work, op=op, numel_in=8, numel_out=8)
     else:
@@ -102,7 +103,7 @@ def timeout_everywhere(w: World) -> Truth:
     run_until(w, training, k)
     t, it, work = training.time_of(k), training.number(k), draw_work(w)
     work = replace(work, enqueued=work.seq)
-    if w.chance(0.5):
+    if w.chance(0.5) and w.scene.torch >= "2.4":
         source, at = w.any_rank(), t + w.scene.timeout_s * SECOND - 40 * MS
         for rank in range(w.topo.ranks):
             w.say_all(rank, at, dump_signal(w, rank, at, work.seq - 1, work, source))
@@ -117,8 +118,10 @@ def hang_timeout(w: World) -> Truth:
     run_until(w, training, k)
     t, it, rank = training.time_of(k), training.number(k), w.any_rank()
     wait = time_out(w, t, {rank}, speaks=False)
-    go_down(w, wait.exits, hung={rank})
-    if not wait.decided:
+    # A frozen process needs SIGKILL, and the launcher tells: that decides it, too.
+    frozen = wait.decided or w.chance(0.3)
+    go_down(w, wait.exits, hung={rank} if frozen else None)
+    if not (wait.decided or frozen):
         return of_word("hang_timeout", UNDECIDABLE, "collective_timeout", t, it, "hang")
     return of_rank(w, "hang_timeout", rank, "collective_timeout", t, it, "hang")
 
@@ -129,7 +132,8 @@ def hang_silent(w: World) -> Truth:
     k = fault_iteration(w, training)
     run_until(w, training, k)
     rank, t, it = w.any_rank(), training.time_of(k), training.number(k)
-    told = dumped = w.chance(0.55)
+    untimed = w.scene.framework == "nemo"  # whose silence no time shows
+    told = dumped = untimed or w.chance(0.55)
     if dumped:
         _stack_dumps(w, t + 600 * SECOND, rank)
     elif w.scene.per_rank:
@@ -196,16 +200,18 @@ def slow_node(w: World) -> Truth:
 
 def _slowed(w: World, ranks: list[int]) -> tuple[Training, int, int, bool]:
     training = begin(w)
-    k = 1 if w.chance(0.3) else int(w.rng.integers(2, training.count // 2))
-    factor = float(w.rng.uniform(1.35, 3.0))
+    reports = w.scene.framework in ("megatron", "nemo") and w.topo.ranks <= 512
+    shown = w.scene.per_rank or reports
+    # Slow from the start is a job's speed where only one rank's times are shown.
+    k = 1 if shown and w.chance(0.3) else int(w.rng.integers(6, training.count // 2))
+    factor = float(w.rng.uniform(1.35 if shown else 1.8, 3.0))
     training.work_s[k:, ranks] *= factor * w.rng.lognormal(
         0, 0.03, (training.count - k, len(ranks))
     )
     training.settle()
-    reports = FRAMEWORKS[w.scene.framework].name in ("megatron", "nemo") and w.topo.ranks <= 512
     training.report_stragglers = reports
     run_until(w, training, training.count)
-    return training, training.time_of(k), training.number(k), w.scene.per_rank or reports
+    return training, training.time_of(k), training.number(k), shown
 
 
 def finish_or_go_on(w: World, training: Training) -> None:

@@ -1,4 +1,4 @@
-"""c10d's watchdog, flight recorder and desync report, gloo's errors, NCCL's INFO and WARN lines."""
+"""c10d: the watchdog of four versions of torch, dump signals, desync report, flight recorder."""
 
 from __future__ import annotations
 
@@ -31,70 +31,99 @@ class Work:
 
 
 def head(w: World, rank: int, t: int, severity: str, line: int) -> str:
+    """The head of a version: times came with 2.4, rank tags with 2.2."""
+    if w.scene.torch < "2.4":
+        tag = "" if w.scene.torch < "2.2" else f"[rank{rank}]:"
+        return f"{tag}[{severity} ProcessGroupNCCL.cpp:{line}]"
     return f"[rank{rank}]:[{severity}{c10d(w.clock(rank, t))} ProcessGroupNCCL.cpp:{line}]"
 
 
-def own_group(rank: int, work: Work) -> str:
+def own_group(w: World, rank: int, work: Work) -> str:
+    """Who speaks, in which group, as far as a version says."""
+    if w.scene.torch < "2.4":
+        return f"[Rank {rank}]"
+    if w.scene.torch < "2.6":
+        return f"[PG {work.group_id} Rank {rank}]"
     return f"[PG ID {work.group_id} PG GUID {work.group_id}({work.group}) Rank {rank}]"
 
 
 def waited(w: World, work: Work) -> str:
+    """The operation that timed out; its sizes are told since 2.2."""
     ran = work.timeout_ms + int(w.rng.integers(5, 99))
+    sizes = f"NumelIn={work.numel_in}, NumelOut={work.numel_out}, "
     return (
-        f"WorkNCCL(SeqNum={work.seq}, OpType={work.op}, NumelIn={work.numel_in}, "
-        f"NumelOut={work.numel_out}, Timeout(ms)={work.timeout_ms}) ran for {ran} milliseconds before "
-        "timing out."
+        f"WorkNCCL(SeqNum={work.seq}, OpType={work.op}, {'' if w.scene.torch < '2.2' else sizes}"
+        f"Timeout(ms)={work.timeout_ms}) ran for {ran} milliseconds before timing out."
     )
 
 
 def watchdog(w: World, rank: int, t: int, work: Work, *, whole: bool) -> Iterator[str]:
     """A rank whose collective timed out; `whole`: it also came to take the process down."""
-    text, group = waited(w, work), own_group(rank, work)
-    state = f"last enqueued work: {work.enqueued}, last completed work: {work.seq - 1}"
+    text = waited(w, work)
     yield f"{head(w, rank, t, 'E', 632)} [Rank {rank}] Watchdog caught collective operation timeout: {text}"
-    yield (
-        f"{head(w, rank, t + MS, 'E', 2268)} {group}  failure detected by watchdog at work sequence id: "
-        f"{work.seq} PG status: {state}"
-    )
-    if w.scene.flight_recorder:
-        yield f"{head(w, rank, t + MS, 'E', 685)} Stack trace of the failed collective: "
-        yield "#0 all_reduce from /opt/venv/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py:2806"
-        yield f"#1 train_step from {w.scene.script}:188"
-    else:
-        yield (
-            f"{head(w, rank, t + MS, 'E', 670)} Stack trace of the failed collective not found, "
-            "potentially because FlightRecorder is disabled. You can enable it by setting "
-            "TORCH_NCCL_TRACE_BUFFER_SIZE to a non-zero value."
-        )
+    if w.scene.torch >= "2.4":
+        yield from _state(w, rank, t + MS, work)
     if whole:
         yield from abort(w, rank, t + 3 * MS, work, text)
 
 
+def _state(w: World, rank: int, t: int, work: Work) -> Iterator[str]:
+    """How far this rank has come, and where the collective was called."""
+    group, done = own_group(w, rank, work), work.seq - 1
+    if w.scene.torch < "2.6":
+        state = f"last enqueued NCCL work: {work.enqueued}, last completed NCCL work: {done}."
+        what = "Exception (either an error or timeout) detected by watchdog at work:"
+        yield f"{head(w, rank, t, 'E', 1664)} {group} {what} {work.seq}, {state}"
+        yield f"{head(w, rank, t, 'E', 1709)} {group} Timeout at NCCL work: {work.seq}, {state}"
+        return
+    state = f"last enqueued work: {work.enqueued}, last completed work: {done}"
+    yield (
+        f"{head(w, rank, t, 'E', 2268)} {group}  failure detected by watchdog at work sequence id: "
+        f"{work.seq} PG status: {state}"
+    )
+    if w.scene.flight_recorder:
+        yield f"{head(w, rank, t, 'E', 685)} Stack trace of the failed collective: "
+        yield "#0 all_reduce from /opt/venv/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py:2806"
+        yield f"#1 train_step from {w.scene.script}:188"
+    else:
+        yield (
+            f"{head(w, rank, t, 'E', 670)} Stack trace of the failed collective not found, potentially "
+            "because FlightRecorder is disabled. You can enable it by setting TORCH_NCCL_TRACE_BUFFER_SIZE "
+            "to a non-zero value."
+        )
+
+
 def abort(w: World, rank: int, t: int, work: Work, text: str) -> Iterator[str]:
     """Taking the process down: the same text twice more, with C++ frames."""
-    group = own_group(rank, work)
+    group = own_group(w, rank, work)
+    own = "" if w.scene.torch < "2.2" else f"[Rank {rank}] "
     yield (
-        f"{head(w, rank, t, 'E', 684)} [Rank {rank}] Some NCCL operations have failed or timed out. Due "
-        "to the asynchronous nature of CUDA kernels, subsequent GPU operations might run on "
+        f"{head(w, rank, t, 'E', 684)} {own}Some NCCL operations have failed or timed out. Due to the "
+        "asynchronous nature of CUDA kernels, subsequent GPU operations might run on "
         "corrupted/incomplete data."
     )
     yield (
-        f"{head(w, rank, t, 'E', 698)} [Rank {rank}] To avoid data inconsistency, we are taking the "
-        "entire process down."
+        f"{head(w, rank, t, 'E', 698)} {own}To avoid data inconsistency, we are taking the entire process "
+        "down."
     )
-    what = f"[Rank {rank}] Watchdog caught collective operation timeout: {text}"
-    yield (
-        f"{head(w, rank, t + MS, 'E', 1899)} {group} Process group watchdog thread terminated with "
-        f"exception: {what}"
+    watchdog_thread = "NCCL watchdog" if w.scene.torch < "2.4" else "Process group watchdog"
+    what = (
+        f"{group} {watchdog_thread} thread terminated with exception: [Rank {rank}] Watchdog caught "
+        f"collective operation timeout: {text}"
     )
-    yield "Exception raised from checkTimeout at ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:635 (most recent call first):"
-    yield from _frames(w)
-    yield ""
-    yield "terminate called after throwing an instance of 'c10::DistBackendError'"
-    yield f"  what():  {group} Process group watchdog thread terminated with exception: {what}"
-    yield "Exception raised from checkTimeout at ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:635 (most recent call first):"
-    yield from _frames(w)
-    yield ""
+    frames = [] if w.scene.torch < "2.2" else [_RAISED, *_frames(w), ""]
+    yield f"{head(w, rank, t + MS, 'E', 1899)} {what}"
+    yield from frames
+    kind = "std::runtime_error" if w.scene.torch < "2.2" else "c10::DistBackendError"
+    yield f"terminate called after throwing an instance of '{kind}'"
+    yield f"  what():  {what}"
+    yield from frames
+
+
+_RAISED = (
+    "Exception raised from checkTimeout at ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:635 (most "
+    "recent call first):"
+)
 
 
 def _frames(w: World) -> Iterator[str]:
@@ -113,12 +142,12 @@ def dump_signal(w: World, rank: int, t: int, done: int, work: Work, source: int)
     """A rank told by another that it timed out; it says how far it has come itself."""
     origin = "from this local rank" if source == rank else f"from  rank {source}"
     yield (
-        f"{head(w, rank, t, 'E', 1870)} {own_group(rank, work)} Received a dump signal due to a "
+        f"{head(w, rank, t, 'E', 1870)} {own_group(w, rank, work)} Received a dump signal due to a "
         f"collective timeout {origin} and we will try our best to dump the debug info. Last enqueued "
         f"NCCL work: {work.enqueued}, last completed NCCL work: {done}.{_ABOUT}"
     )
     yield (
-        f"{head(w, rank, t + MS, 'E', 1589)} {own_group(rank, work)} ProcessGroupNCCL preparing to dump "
+        f"{head(w, rank, t + MS, 'E', 1589)} {own_group(w, rank, work)} ProcessGroupNCCL preparing to dump "
         "debug info. Include stack trace: 1"
     )
 
@@ -140,7 +169,7 @@ def desync_report(
     """TORCH_NCCL_DESYNC_DEBUG: who never came to the collective that others wait in."""
     others = ranges(set(range(w.topo.ranks)) - lagging)
     yield (
-        f"{head(w, rank, t, 'E', 1711)} {own_group(rank, work)} Exception (either an error or timeout) "
+        f"{head(w, rank, t, 'E', 1711)} {own_group(w, rank, work)} Exception (either an error or timeout) "
         f"detected by watchdog at work: {work.seq}, last enqueued NCCL work: {work.enqueued}, last "
         f"completed NCCL work: {work.seq - 1}."
     )
@@ -182,81 +211,4 @@ def fingerprint(seq: int, op: str, shape: int) -> str:
         "Float, TensorDeviceTypes=TensorOptions(dtype=float (default), device=cuda, layout=Strided "
         "(default), requires_grad=false (default), pinned_memory=false (default), memory_format="
         "(nullopt)))"
-    )
-
-
-# --- NCCL ---------------------------------------------------------------------------------------
-def nccl(w: World, rank: int, text: str, site: str = "") -> str:
-    """host:pid:tid [dev] NCCL INFO text, or site NCCL WARN text."""
-    pid = w.topo.pids[rank]
-    kind = f"{site} NCCL WARN" if site else "NCCL INFO"
-    return f"{w.topo.host(rank)}:{pid}:{pid + 611} [{w.topo.local(rank)}] {kind} {text}"
-
-
-def nccl_start(w: World, rank: int, comm_id: int) -> Iterator[str]:
-    """NCCL_DEBUG=INFO at start: address, devices, and which rank of which communicator this is."""
-    address = w.topo.addresses[w.topo.node(rank)]
-    bus = w.topo.bus(rank)[5:].replace(":", "") + "0"
-    yield nccl(w, rank, f"Bootstrap : Using eth0:{address}<0>")
-    yield nccl(
-        w,
-        rank,
-        f"NET/IB : Using [0]mlx5_{w.topo.local(rank)}:1/IB/SHARP [RO]; OOB eth0:{address}<0>",
-    )
-    comm = f"ncclCommInitRankConfig comm {hex(0x55AA0000 + rank * 0x1000)} rank {rank} nranks {w.topo.ranks}"
-    where = f"cudaDev {w.topo.local(rank)} nvmlDev {w.topo.local(rank)} busId {bus} commId {hex(comm_id)}"
-    yield nccl(w, rank, f"{comm} {where} - Init START")
-    yield nccl(w, rank, f"{comm} {where} - Init COMPLETE")
-
-
-def nccl_completion(w: World, rank: int, peer: int) -> Iterator[str]:
-    """InfiniBand gave up on a peer's node."""
-    port = int(w.rng.integers(32768, 60999))
-    address = w.topo.addresses[w.topo.node(peer)]
-    kind, opcode = ("Send", 1) if w.chance(0.5) else ("Recv", 0)
-    hca = f"mlx5_{w.topo.local(rank)}"
-    yield ""
-    yield nccl(
-        w,
-        rank,
-        f"NET/IB: Got completion from peer {address}<{port}> with status=12 opcode={opcode} len=0 "
-        f"vendor err 129 ({kind}) localGid ::ffff:{w.topo.addresses[w.topo.node(rank)]} remoteGids"
-        f"::ffff:{address} hca {hca}",
-        "transport/net_ib.cc:2012",
-    )
-    yield nccl(w, rank, "transport/net.cc:1308 -> 6")
-    yield nccl(w, rank, "proxy.cc:706 -> 6 [Progress Thread]")
-
-
-def remote_closed(w: World, rank: int, peer: int) -> Iterator[str]:
-    """A peer's process is gone: seen by whoever holds a socket to it."""
-    port = int(w.rng.integers(32768, 60999))
-    address = w.topo.addresses[w.topo.node(peer)]
-    yield ""
-    yield nccl(
-        w,
-        rank,
-        f"socketProgress: Connection closed by remote peer {w.topo.host(peer)}<{port}>"
-        if w.chance(0.5)
-        else f"Call to recv from {address}<{port}> failed : Connection reset by peer",
-        "misc/socket.cc:71" if w.chance(0.5) else "misc/socket.cc:484",
-    )
-
-
-def gloo_closed(w: World, rank: int, peer: int | None) -> str:
-    address = "127.0.0.1" if w.topo.nodes == 1 else w.topo.addresses[w.topo.node(peer or 0)]
-    port = int(w.rng.integers(1024, 60999))
-    if w.chance(0.5):
-        what = f"pair.cc:553] Connection closed by peer [{address}]:{port}. This is typically caused by a remote worker crashing. Check the logs of the remote worker before reporting an error. GLHF! 🏖️"
-    else:
-        what = f"pair.cc:534] Read error [{address}]:{port}: Connection reset by peer"
-    return f"RuntimeError: [/__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/{what}"
-
-
-def gloo_timeout(w: World, timeout_ms: int) -> str:
-    side = w.pick("recv", "recv", "send")
-    line = 78 if side == "recv" else 129
-    return (
-        "RuntimeError: [/__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:"
-        f"{line}] Timed out waiting {timeout_ms}ms for {side} operation to complete"
     )

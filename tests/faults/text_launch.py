@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tests.faults.stamps import SECOND, ctime, elastic, glog, iso_t
+from tests.faults.stamps import SECOND, ctime, elastic, glog, iso_comma, iso_t
 from tests.faults.text_c10d import ranges
 from tests.faults.text_python import SITE
 from tests.faults.world import World
@@ -27,8 +27,15 @@ def agent_start() -> list[str]:
 
 
 def agent_line(w: World, node: int, t: int, severity: str, site: str, text: str) -> str:
-    agent = w.topo.agents[node]
-    return f"{severity}{glog(w.node_clock(node, t))} {agent} {_ELASTIC}/{site}] {text}"
+    """A line of torchelastic's agent, in the words of three generations."""
+    at, agent = w.node_clock(node, t), w.topo.agents[node]
+    module = "torch.distributed.elastic." + site.partition(".py")[0].replace("/", ".")
+    level = {"I": "INFO", "W": "WARNING", "E": "ERROR"}[severity]
+    if w.scene.torch < "2.0":
+        return f"{level}:{module}:{text}"
+    if w.scene.torch < "2.4":
+        return f"[{iso_comma(at)}] {module}: [{level}] {text}"
+    return f"{severity}{glog(at)} {agent} {_ELASTIC}/{site}] {text}"
 
 
 def agent_closing(w: World, node: int, t: int, ranks: Iterable[int]) -> Iterator[str]:
@@ -43,11 +50,6 @@ def agent_failed(w: World, node: int, t: int, rank: int, code: int) -> str:
         f"{w.scene.python}"
     )
     return agent_line(w, node, t, "E", "multiprocessing/api.py:1002", text)
-
-
-def agent_restart(w: World, node: int, t: int, left: int) -> str:
-    text = f"[default] Worker group FAILED. {left}/3 attempts left; will restart worker group"
-    return agent_line(w, node, t, "I", "agent/server/api.py:918", text)
 
 
 def agent_traceback(w: World, raised: str = "raise ChildFailedError(") -> Iterator[str]:

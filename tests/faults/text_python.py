@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tests.faults.world import World
 
@@ -22,13 +22,11 @@ def traceback_lines(frames: list[Frame], error: str) -> Iterator[str]:
     yield error
 
 
-def tagged(w: World, rank: int, lines: Iterator[str] | list[str], tag: bool = True) -> list[str]:
-    """torch's excepthook writes [rankN]: before each line, once the process group exists."""
-    return (
-        [f"[rank{rank}]: {text}" if text else f"[rank{rank}]:" for text in lines]
-        if tag
-        else list(lines)
-    )
+def tagged(w: World, rank: int, lines: Iterable[str]) -> list[str]:
+    """torch's excepthook (since 2.2) writes [rankN]: before each line, once the group exists."""
+    if w.scene.torch < "2.2":
+        return list(lines)
+    return [f"[rank{rank}]: {text}" if text else f"[rank{rank}]:" for text in lines]
 
 
 def script_frames(w: World, *inner: Frame) -> list[Frame]:

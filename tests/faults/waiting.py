@@ -6,14 +6,8 @@ from dataclasses import dataclass, replace
 
 from tests.faults.endings import Exits
 from tests.faults.stamps import MS, SECOND
-from tests.faults.text_c10d import (
-    Work,
-    desync_report,
-    dump_signal,
-    flight_analysis,
-    gloo_timeout,
-    watchdog,
-)
+from tests.faults.text_c10d import Work, desync_report, dump_signal, flight_analysis, watchdog
+from tests.faults.text_nccl import gloo_timeout
 from tests.faults.text_python import BACKWARD, script_frames, tagged, traceback_lines
 from tests.faults.world import World
 
@@ -62,6 +56,7 @@ def time_out(
     """
     if w.scene.gloo:
         return _gloo(w, t, lagging)
+    speaks &= w.scene.torch >= "2.4"  # older ones know no dump signal
     work = draw_work(w)
     due = t + w.scene.timeout_s * SECOND
     if share is None:

@@ -22,7 +22,10 @@ _DAYS = 300
 
 @dataclass(slots=True)
 class Scene:
-    """What was drawn for a job before anything is written. `per_rank`: each rank logs iterations."""
+    """What was drawn for a job before anything is written. `per_rank`: each rank logs iterations.
+
+    `torch` is a version, whose texts differ; compared as text.
+    """
 
     fault: str
     framework: str
@@ -34,6 +37,7 @@ class Scene:
     kernel_logs: bool
     timeout_s: int
     nccl_info: bool
+    torch: str
     script: str
     python: str
 
