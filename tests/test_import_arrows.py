@@ -20,6 +20,7 @@ ARROWS = {
     # ingest and what it needs only where the destination is a store, lazily
     "agent": {"model", "produce", "stream", "store", "rules", "ingest"},
     "launch": {"model", "produce", "agent", "stream"},
+    "doctor": {"model", "produce", "agent", "launch", "store"},
     "stream": {"model", "store"},
     "store": set(),
     "layout": {"model"},
@@ -62,6 +63,7 @@ ARROWS = {
         "produce",
         "agent",
         "launch",
+        "doctor",
         "layout",
     },
 }

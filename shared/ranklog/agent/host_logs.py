@@ -30,6 +30,7 @@ from ranklog.agent.kernel_log import BEFORE_NS, KMSG, KernelSource, boot_ns
 from ranklog.agent.mask import Masker
 from ranklog.agent.rows import StreamState
 from ranklog.errors import BadInput
+from ranklog.model.stream import Stream
 
 CHANNELS = ("kernel", "nccl", "slurm", "kubelet")
 AUTO = "auto"
@@ -109,6 +110,21 @@ def open_host_logs(
         else:
             sources.append(found)
     return sources, missing
+
+
+def find_host_logs(
+    environ: Mapping[str, str], root: Path = Path("/")
+) -> tuple[list[str], list[Missing]]:
+    """Channels that could be followed here, and what would help for the others."""
+
+    def state_of(channel: str) -> StreamState:
+        return StreamState(Stream("", "", "", 0, None, None, None, channel, ""))
+
+    logs = parse_host_logs([AUTO])
+    sources, missing = open_host_logs(logs, state_of, Masker(), environ, 0, root)
+    for source in sources:
+        source.close()
+    return [source.state.stream.channel for source in sources], missing
 
 
 def _open_kernel(

@@ -52,6 +52,14 @@ COMMANDS: tuple[Command, ...] = (
         example="ranklog run --run llama-8b -- torchrun --nproc-per-node 8 train.py",
     ),
     Command(
+        "doctor",
+        "says what would and wouldn't be captured here, of a command or in general, and what to do",
+        "ranklog.cli.doctor",
+        flags.DOCTOR,
+        (Positional("CMD", "the command, after --", many=True),),
+        example="ranklog doctor -- torchrun --nproc-per-node 8 train.py",
+    ),
+    Command(
         "import",
         "ingests existing log files, folders of per-rank files, or - for standard input",
         "ranklog.cli.imports",

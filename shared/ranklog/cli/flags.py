@@ -170,6 +170,12 @@ COMPARE = (
     Flag("--exit-code", "exit with 4 where there is a difference"),
 )
 
+DOCTOR = (
+    Flag("--destination", "where lines would go (default: $RANKLOG_DESTINATION)", "URL"),
+    Flag("--spool", "where they would wait (default: $RANKLOG_SPOOL)", "DIR"),
+    *(flag for flag in WHERE if flag.name == "--json"),
+)
+
 RUNS = (
     Flag("--manifest", "all that is known of each run: code, configuration, hosts, attachments"),
 )
@@ -231,6 +237,7 @@ ALL: tuple[tuple[Flag, ...], ...] = (
     RESTRICTIONS,
     SEARCH,
     COMPARE,
+    DOCTOR,
     RUNS,
     CALLSITES,
     PATTERNS,

@@ -60,7 +60,13 @@ _OURS = frozenset(
 _HINT = "check the credentials, AWS_REGION, AWS_ENDPOINT_URL and the policy"
 
 
-def aws_client(service: str, *, read_timeout_s: float = 60.0, attempts: int = _ATTEMPTS) -> Any:
+def aws_client(
+    service: str,
+    *,
+    read_timeout_s: float = 60.0,
+    attempts: int = _ATTEMPTS,
+    region: str | None = None,
+) -> Any:
     """A client with bounded waits, for many threads. Raises BadInput where there is no boto3."""
     try:
         import boto3
@@ -76,7 +82,7 @@ def aws_client(service: str, *, read_timeout_s: float = 60.0, attempts: int = _A
     )
     try:
         # A session of its own: making clients of the shared one is not safe among threads.
-        return boto3.session.Session().client(service, config=config)
+        return boto3.session.Session().client(service, region_name=region, config=config)
     except (BotoCoreError, ValueError) as error:
         raise translate(error, service) from error
 
