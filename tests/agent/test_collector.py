@@ -4,13 +4,11 @@ import logging
 import os
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
-from ranklog.agent import collector as collecting
+from ranklog.agent import sending
 from ranklog.agent.collector import Collector
 from ranklog.errors import BadInput, Unavailable
 from ranklog.model.frame import StreamEnd
@@ -20,7 +18,8 @@ from ranklog.produce.identity import Identity
 from ranklog.produce.producer import Producer
 from ranklog.produce.spool import ProcessFiles
 from ranklog.stream.disk import DiskStream
-from tests.agent.reading import lines_in, streams_in
+from ranklog.stream.frames import decode_frame
+from tests.agent.reading import lines_in, lines_of, streams_in
 
 IDENTITY = Identity("default", "demo", "l1", 0, "n0", 3, 3, 8)
 
@@ -74,7 +73,7 @@ def test_what_is_sent_is_acknowledged(tmp_path: Path, stream: DiskStream) -> Non
 def test_a_sink_that_is_down_delays_and_loses_nothing(
     tmp_path: Path, stream: DiskStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collecting, "RETRY_FIRST_S", 0.001)
+    monkeypatch.setattr(sending, "RETRY_FIRST_S", 0.001)
     one = producer(tmp_path)
     sink = Flaky(stream, [Unavailable("down")] * 4)
     collector = Collector(tmp_path / "spool", sink)
@@ -99,45 +98,8 @@ def test_finish_gives_up_in_time_and_the_spool_keeps_the_lines(
     assert texts(tmp_path) == ["a"]
 
 
-def test_a_collector_that_is_told_to_stop_does_not_wait_for_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(collecting, "STOP_S", 0.2)
-    one = producer(tmp_path)
-    say(one, "a")
-    stop = threading.Event()
-    stop.set()
-    down = Flaky(DiskStream(tmp_path / "stream"), [Unavailable("down")] * 10_000)
-
-    start = time.monotonic()
-    collector = Collector(tmp_path / "spool", down, stop=stop)
-    collector.poll(hurry=True)
-    assert collector.finish(60.0) == 1
-    assert time.monotonic() - start < 5
-    one.close()
-
-
-def test_a_destination_that_stays_down_is_abandoned_when_nobody_is_alive(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(collecting, "ABANDON_S", 0.0)
-    monkeypatch.setattr(spool, "is_alive", lambda pid, start: False)
-    one = producer(tmp_path)
-    say(one, "a")
-    one.close()
-    stop = threading.Event()
-    down = Flaky(DiskStream(tmp_path / "stream"), [Unavailable("down")] * 10_000)
-
-    collector = Collector(tmp_path / "spool", down, stop=stop)
-    collector.poll(hurry=True)
-    collector.finish(0.0)
-
-    assert stop.is_set()
-    assert list((tmp_path / "spool").glob("*.lines"))
-
-
 def test_a_frame_that_is_refused_is_kept_and_the_rest_goes_on(
-    tmp_path: Path, stream: DiskStream, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, stream: DiskStream
 ) -> None:
     one = producer(tmp_path)
     collector = Collector(tmp_path / "spool", Flaky(stream, [BadInput("not so")]))
@@ -148,11 +110,12 @@ def test_a_frame_that_is_refused_is_kept_and_the_rest_goes_on(
     one.close()
 
     assert texts(tmp_path) == ["b"]
-    assert len(list((tmp_path / "spool").glob("refused.*.frame"))) == 1
-    assert "refused" in capsys.readouterr().err
+    [kept] = (tmp_path / "spool" / "refused").glob("*.frame")
+    assert [line.text for line in lines_of(decode_frame(kept.read_bytes()))] == ["a"]
+    assert collector.sender.refused == 1
 
 
-def test_a_second_collector_gives_lines_the_seq_they_had(
+def test_a_second_collector_goes_on_where_the_first_ended(
     tmp_path: Path, stream: DiskStream
 ) -> None:
     one = producer(tmp_path)
@@ -164,8 +127,7 @@ def test_a_second_collector_gives_lines_the_seq_they_had(
 
     seen = [(line.incarnation, line.seq, line.text) for line in lines_in(tmp_path / "stream")]
     name = one.process.incarnation
-    first = [(name, 0, "a"), (name, 1, "b"), (name, 2, "c")]
-    assert seen == [*first, *first, (name, 3, "d")]
+    assert seen == [(name, 0, "a"), (name, 1, "b"), (name, 2, "c"), (name, 3, "d")]
 
 
 def test_a_process_that_is_gone_ends_its_streams_and_its_files_are_removed(
@@ -184,10 +146,11 @@ def test_a_process_that_is_gone_ends_its_streams_and_its_files_are_removed(
     child.communicate(b"\n")
     collector.poll(hurry=True)
 
-    assert texts(tmp_path) == ["one", "two"]
-    assert streams_in(tmp_path / "stream")[-1].end == StreamEnd(2, None)
+    assert texts(tmp_path) == ["one", "two", "rank 3 ended: exit code 0, last seq 1"]
+    ends = {e.stream.channel: e.end for e in streams_in(tmp_path / "stream") if e.end}
+    assert ends == {"stdout": StreamEnd(2, 0), "agent": StreamEnd(1, 0)}
     assert collector.is_idle
-    assert list(folder.iterdir()) == []
+    assert [path.name for path in folder.iterdir()] == ["wal"]
 
 
 def test_a_later_process_with_the_same_pid_is_not_the_one(tmp_path: Path) -> None:
@@ -232,23 +195,3 @@ def test_a_message_that_does_not_format_is_kept_as_evidence(
     one.close()
 
     assert texts(tmp_path)[0].startswith("loss %d ('high',) (not formatted: TypeError(")
-
-
-def test_over_its_quota_a_journal_keeps_warnings_and_counts_the_rest(
-    tmp_path: Path,
-    stream: DiskStream,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr("ranklog.produce.producer.JOURNAL_BYTES_MAX", 1_000)
-    one = producer(tmp_path)
-    say(one, *["x" * 100] * 20)
-    one.emit(30, 0, "a warning")
-    one.close()
-    Collector(tmp_path / "spool", stream).finish(1.0)
-
-    [entry] = [e for e in streams_in(tmp_path / "stream") if e.drops]
-    kept = texts(tmp_path)
-    assert kept[-1] == "a warning"
-    assert sum(d.lines for d in entry.drops) == 21 - len(kept)
-    assert capfd.readouterr().err.count("producer quota") == 1

@@ -59,12 +59,12 @@ def test_what_was_delivered_is_not_sent_again(tmp_path: Path) -> None:
 
     assert wal.delivered([first]) == []  # half a block: its state may not be told yet
     assert wal.front == (0, first.block.at)
-    assert wal.delivered([second]) == [change(1)]
+    assert wal.delivered([second]) == [((0, first.block.end), change(1))]
     wal.close()
 
     again = Wal(tmp_path)
     assert waiting(again) == [third.data]
-    assert again.delivered(again.pending()) == [change(2)]
+    assert again.delivered(again.pending()) == [(again.end, change(2))]
     assert again.front == again.end
     assert (again.unsent, again.unsent_bytes) == (0, 0)
 

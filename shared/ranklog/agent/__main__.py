@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ranklog.agent.collector import main
+from ranklog.agent.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

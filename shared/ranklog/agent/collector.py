@@ -1,291 +1,385 @@
-"""Reads the spool of a host, frames it, sends it, and says what is delivered.
+"""Reads the spool of a host into its log, and sends what the log holds.
 
-One per spool folder, in a process of its own (`python -m ranklog.agent`) or in that of
-a launcher: never in a rank. What can't be sent waits where it is, in the spool's files: the
-collector reads on only when its frames are out, so it holds a few frames at most.
+One per spool folder, in a process of its own (`python -m ranklog.agent`) or in that of a launcher:
+never in a rank. A look reads what processes wrote, cuts frames that are due, and writes frames and
+the positions that result into the log in one block; only then is the room they came from given back
+and the frames are sent. What can't be sent waits in the log, up to the quota.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
-import random
-import signal
-import sys
-import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from ranklog import limits
-from ranklog.agent.copies import Copies
+from ranklog.agent import quota
+from ranklog.agent.admission import Admission
 from ranklog.agent.endings import Endings
 from ranklog.agent.exits import has_writers
 from ranklog.agent.framer import Framer
-from ranklog.agent.sinks import Sink, open_sink
-from ranklog.agent.sources import JournalSource, TextSource
-from ranklog.errors import BadInput, RanklogError, TooLarge
+from ranklog.agent.mask import Masker
+from ranklog.agent.process import Policy, SpooledProcess
+from ranklog.agent.sampling import Sampler
+from ranklog.agent.sending import Sender
+from ranklog.agent.sinks import SingleSink, Sink
+from ranklog.agent.wal import Wal
+from ranklog.agent.wal_segment import WalFrame
+from ranklog.model.frame import FrameStream
 from ranklog.produce import spool
 from ranklog.produce.clock import now_ns
 from ranklog.produce.spool import ProcessFiles
 
 POLL_S = 0.1
-FRAME_AGE_NS = limits.SECOND_NS // 2
+FRAME_AGE_NS = limits.SECOND_NS
 URGENT_AGE_NS = limits.SECOND_NS // 5
-RETRY_FIRST_S, RETRY_MAX_S = 0.1, 5.0
-# With no process alive and the destination down for this long, the spool is left to a later collector.
-ABANDON_S = 3600.0
-# What is left when the collector is told to stop has this long to be sent.
-STOP_S = 15.0
-# A collector that nobody needs any more ends; the next process starts another.
-IDLE_S = 2.0
+# Portions of one process that are read before the next one has its turn.
+PORTIONS_MAX = 8
+QUOTA_LOOK_S = 1.0
 
 
-class _Process:
-    """A process of the spool while it is read."""
+@dataclass(slots=True)
+class Options:
+    """How an agent treats what it reads."""
 
-    def __init__(self, files: ProcessFiles, folder: Path, framer: Framer) -> None:
-        self.files = files
-        self.done = False
-        self.acked = (0, 0)
-        self.sources: dict[str, JournalSource | TextSource] = {}
-        for channel, name in files.files.items():
-            state = framer.state(files.stream(channel))
-            if channel == spool.JOURNAL:
-                self.sources[channel] = JournalSource(folder / name, files, state)
-            else:
-                copies = Copies.of(folder / files.incarnation, channel)
-                self.sources[channel] = TextSource(folder / name, state, copies)
-
-    def may_grow(self, folder: Path, channel: str) -> bool:
-        """Whether somebody who outlived the process may write to its file still."""
-        return channel != spool.JOURNAL and has_writers(folder / self.files.files[channel])
-
-    def close(self) -> None:
-        for source in self.sources.values():
-            source.close()
+    masker: Masker = field(default_factory=Masker)
+    sampler: Callable[[], Sampler | None] = lambda: None
+    quota_bytes: int = quota.QUOTA_BYTES
+    mirror: dict[str, BinaryIO] = field(default_factory=dict)  # channel -> console
 
 
-class _GaveUp(Exception):
-    """No more time to send: whatever is not out stays in the spool, and nothing more is read."""
+@dataclass(slots=True)
+class _Uncommitted:
+    """Frames that the disk has no room for yet, and the state that results from them."""
+
+    frames: list[WalFrame]
+    change: dict[str, Any]
+    saved: dict[str, dict[str, Any]]
 
 
 class Collector:
-    """`poll` in a loop, then `finish`. `mirror` gets what was written to fd 1 and 2, as it was."""
+    """`poll` in a loop, then `finish`."""
 
     def __init__(
         self,
         folder: Path,
-        sink: Sink,
+        sink: Sink | SingleSink,
+        options: Options | None = None,
         *,
-        keep: bool = False,
-        mirror: dict[str, BinaryIO] | None = None,
-        stop: threading.Event | None = None,
+        boot: str | None = None,
     ) -> None:
+        """`boot` names this run of the operating system. Raises OSError where the log can't be."""
         self._folder = folder
-        self._sink = sink
-        self._keep = keep
-        self._mirror = mirror or {}
+        self._options = options or Options()
+        self._admission = Admission()
+        self._policy = Policy(self._options.masker, self._admission, self._options.sampler)
         self._mirrored: dict[Path, int] = {}
-        self._framer = Framer(spool.new_incarnation(), self._queue)
-        self._processes: dict[str, _Process] = {}
+        self.wal = Wal(folder / "wal")
+        self.sender = Sender(self.wal, sink, folder / "refused")
         self._endings = Endings(folder)
-        self._frames: list[tuple[str, bytes]] = []
-        self._refused = 0
-        self._give_up_at: float | None = None
-        self._stop = stop or threading.Event()
+        self.processes: dict[str, SpooledProcess] = {}
+        self._uncommitted: _Uncommitted | None = None
+        self._looked_at = 0.0
+        self._told_end: set[tuple[int, str]] = set()
+        self.disk_error = ""
+        self.lines_lost: dict[str, int] = {}  # by the quota, by stream
+        self.used_bytes = 0
+        self._begin(_boot_id() if boot is None else boot)
 
     @property
     def is_idle(self) -> bool:
         """No process is left whose lines are not delivered."""
-        return not self._processes and self._framer.is_empty and not self._frames
+        return not self.processes and self._uncommitted is None and not self.wal.unsent
 
     def exited(self, pid: int, start: str, code: int) -> None:
         """A launcher tells how its child ended (negative: the signal)."""
         self._endings.tell(pid, start, code)
 
-    def poll(self, *, hurry: bool = False) -> None:
-        """Read what is new, send what is due, acknowledge what is sent.
+    def poll(self, *, hurry: bool = False, send: bool = True) -> bool:
+        """One look: read, log, send, acknowledge. Whether there is more to read now.
 
-        `hurry`: cut frames now, and don't wait for exit codes of processes that are gone.
+        `hurry`: cut frames now, and don't wait for exit codes of processes that are gone. `send`:
+        not where another thread does.
         """
-        with contextlib.suppress(_GaveUp):
-            self._poll(hurry)
-
-    def _poll(self, hurry: bool) -> None:
         self._discover()
-        for process in self._processes.values():
-            over = self._endings.is_over(process.files, hurry=hurry)  # before reading its last
-            if process.done:
-                continue
+        self._look_at_quota()
+        more = False
+        if self._committed():
+            more = self._read(hurry)
             now = now_ns()
-            done = over
-            for channel, source in process.sources.items():
-                final = over and (hurry or not process.may_grow(self._folder, channel))
-                source.read(self._framer, now, final=final)
-                self._copy_to_console(process, channel)
-                self._send()
-                if final:
-                    self._framer.end(source.state, self._endings.code(process.files))
-                done = done and final
-            process.done = done
-        now = now_ns()
-        self._framer.fence_past_hours(now)
-        if hurry:
-            self._framer.cut_all()
-        else:
-            self._framer.cut_due(now, age_ns=FRAME_AGE_NS, urgent_age_ns=URGENT_AGE_NS)
-        self._send()
+            streams = [state for one in self.processes.values() for state in one.streams]
+            self._framer.fence_past_hours(streams, now)
+            ages = {"age_ns": FRAME_AGE_NS, "urgent_age_ns": URGENT_AGE_NS}
+            if hurry or self._framer.is_due(now, **ages) or self._somebody_waits():
+                self._commit()
+        if send:
+            while self.sender.step(hurry=hurry):
+                pass
         self._acknowledge()
+        return more
+
+    @property
+    def agent(self) -> str:
+        """Its incarnation."""
+        return self._framer.agent
+
+    @property
+    def quota_bytes(self) -> int:
+        return self._options.quota_bytes
+
+    @property
+    def masked(self) -> Mapping[str, int]:
+        """Secrets by kind, since it began."""
+        return self._options.masker.counts
+
+    def anyone_alive(self) -> bool:
+        """Whether a process that it reads runs still."""
+        files = [process.files for process in self.processes.values()]
+        return any(spool.is_alive(one.pid, one.start) for one in files)
 
     def finish(self, timeout_s: float) -> int:
-        """Send all that is there, streams' ends included. 0, or how many frames it was left with."""
-        if self._give_up_at is None:
-            self._give_up_at = time.monotonic() + timeout_s
-        self.poll(hurry=True)
-        for process in self._processes.values():
+        """`drain`, then `close`."""
+        left = self.drain(timeout_s)
+        self.close()
+        return left
+
+    def drain(self, timeout_s: float, *, send: bool = True) -> int:
+        """Log and send all that is there, streams' ends included; how many frames are left."""
+        until = time.monotonic() + timeout_s
+        self.sender.urgent_first = True
+        while self.poll(hurry=True, send=send) and time.monotonic() < until:
+            pass
+        while (self.wal.unsent or self._uncommitted) and time.monotonic() < until:
+            time.sleep(min(0.02, timeout_s))
+            self.poll(hurry=True, send=send)
+        return self.wal.unsent + (len(self._uncommitted.frames) if self._uncommitted else 0)
+
+    def close(self) -> None:
+        """Let go of the files; what they hold stays."""
+        for process in self.processes.values():
             process.close()
         self._endings.close()
-        return len(self._frames)
+        self.wal.close()
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def _begin(self, boot: str) -> None:
+        """Go on with the log, or begin as another agent where it is of another boot, or lost."""
+        known = self.wal.state.get("agent", {})
+        self._is_same_boot = known.get("boot") == boot
+        if self._is_same_boot:
+            self._framer = Framer(known["id"], self.wal.state.get("chains"))
+            return
+        self._framer = Framer(spool.new_incarnation())
+        gone = dict.fromkeys(self.wal.state.get("chains", {}))
+        agent = {"boot": boot, "id": self._framer.agent}
+        self._old_processes = self.wal.state.pop("processes", {})
+        self.wal.state["processes"] = {}
+        self.wal.append([], {"agent": agent, "chains": gone})
 
     def _discover(self) -> None:
-        for files in spool.announced(self._folder, self._processes):
+        for files in spool.announced(self._folder, self.processes):
             try:
-                process = _Process(files, self._folder, self._framer)
-            except OSError:  # another collector took it away
+                self.processes[files.incarnation] = self._adopt(files)
+            except OSError:  # another agent took it away
                 continue
-            self._processes[files.incarnation] = process
 
-    def _copy_to_console(self, process: _Process, channel: str) -> None:
-        console = self._mirror.get(channel)
-        if console is None:
+    def _adopt(self, files: ProcessFiles) -> SpooledProcess:
+        name = files.incarnation
+        acked = self._folder / f"{name}.acked"
+        saved = self.wal.state.get("processes", {}).get(name)
+        before = None if self._is_same_boot else self._old_processes.get(name)
+        # Who was read by an agent whose log is lost has seqs that nobody knows any more.
+        suffix = saved["suffix"] if saved else ""
+        if saved is None and (before is not None or acked.exists()):
+            suffix = self._framer.agent[:8]
+        process = SpooledProcess(self._folder, files, self._policy, suffix)
+        if saved is not None:
+            process.restore(saved, streams=True)
+        elif before is not None:
+            process.restore(before, streams=False)
+        else:
+            spool.write_ack(acked, *spool.read_ack(acked))
+        if process.done:
+            process.end = self.wal.end
+        for channel, source in process.texts.items():
+            self._mirrored[self._folder / files.files[channel]] = source.offset
+        return process
+
+    def _read(self, hurry: bool) -> bool:
+        more = False
+        for process in list(self.processes.values()):
+            if process.done or not self._committed():
+                continue
+            over = self._endings.is_over(process.files, hurry=hurry)  # before reading its last
+            finals = {
+                channel: over and (hurry or not self._may_grow(process, channel))
+                for channel in (spool.JOURNAL, *process.texts)
+            }
+            has_more = self._read_process(process, finals)
+            more = more or has_more
+            if over and not has_more:
+                self._end(process, finals)
+        return more
+
+    def _read_process(self, process: SpooledProcess, finals: dict[str, bool]) -> bool:
+        for _ in range(PORTIONS_MAX):
+            if not process.read(self._framer, now_ns(), finals.__getitem__):
+                self._copy_to_console(process)
+                return False
+            self._copy_to_console(process)
+            if self._framer.is_full:
+                self._commit()
+                if not self._committed():
+                    return False
+        return True
+
+    def _may_grow(self, process: SpooledProcess, channel: str) -> bool:
+        """Whether somebody who outlived the process may write to its file still."""
+        name = process.files.files.get(channel)
+        return channel != spool.JOURNAL and has_writers(self._folder / str(name))
+
+    def _end(self, process: SpooledProcess, finals: dict[str, bool]) -> None:
+        code = self._endings.code(process.files)
+        if all(finals.values()):
+            self._tell_end(process, code)
+        is_over = {**finals, "telemetry": True, "agent": all(finals.values())}
+        if process.end_streams(self._framer, is_over.__getitem__, code) and all(finals.values()):
+            process.done = True
+
+    def _tell_end(self, process: SpooledProcess, code: int | None) -> None:
+        """Once for a process, which may be announced twice: its output, and its own lines."""
+        who = (process.files.pid, process.files.start)
+        others = [
+            other
+            for other in self.processes.values()
+            if (other.files.pid, other.files.start) == who and other.sdk is not None
+        ]
+        if (process.sdk is None and others) or who in self._told_end:
             return
-        path = self._folder / process.files.files[channel]
-        at = self._mirrored.get(path, 0)
-        with path.open("rb") as file:
-            file.seek(at)
-            data = file.read()
-        try:
-            console.write(data)
-            console.flush()
-        except (OSError, ValueError):  # the terminal is gone; the lines are not
-            self._mirror.pop(channel, None)
-        self._mirrored[path] = at + len(data)
+        self._told_end.add(who)
+        process.tell_end(self._framer, now_ns(), code)
 
-    # --- sending --------------------------------------------------------------------------------
-
-    def _queue(self, partition_key: str, data: bytes) -> None:
-        self._frames.append((partition_key, data))
-        if len(self._frames) >= 16:
-            self._send()
-
-    def _send(self) -> None:
-        """Deliver the frames in order; waits as long as it takes, or until it is time to give up."""
-        wait_s, began = RETRY_FIRST_S, time.monotonic()
-        while self._frames:
-            try:
-                self._sink.put(*self._frames[0])
-            except (BadInput, TooLarge) as error:
-                self._set_aside(error)
-            except RanklogError:
-                if self._gives_up(began, wait_s):
-                    raise _GaveUp from None
-                time.sleep(random.uniform(0, wait_s))
-                wait_s = min(2 * wait_s, RETRY_MAX_S)
+    def _copy_to_console(self, process: SpooledProcess) -> None:
+        for channel, console in list(self._options.mirror.items()):
+            name = process.files.files.get(channel)
+            if name is None:
                 continue
-            del self._frames[0]
+            path = self._folder / name
+            with path.open("rb") as file:
+                file.seek(self._mirrored.get(path, 0))
+                data = file.read()
+            try:
+                console.write(data)
+                console.flush()
+            except (OSError, ValueError):  # the terminal is gone; the lines are not
+                self._options.mirror.pop(channel, None)
+            self._mirrored[path] = self._mirrored.get(path, 0) + len(data)
 
-    def _gives_up(self, began: float, wait_s: float) -> bool:
+    # --- the log --------------------------------------------------------------------------------
+
+    def _somebody_waits(self) -> bool:
+        """A process that said good-bye, or asked, is not kept waiting for a frame to fill."""
+        if self._framer.is_empty:
+            return False
+        return any(
+            process.sdk is not None and process.sdk.closed and not process.done
+            for process in self.processes.values()
+        )
+
+    def _commit(self) -> None:
+        """Cut all frames and log them with the state that results."""
+        frames, chains = self._framer.cut()
+        saved = {
+            name: changed
+            for name, process in self.processes.items()
+            if (changed := process.changed()) is not None
+        }
+        if not frames and not any(one["done"] for one in saved.values()):
+            return
+        change = {"chains": chains, "processes": saved}
+        self._uncommitted = _Uncommitted(frames, change, saved)
+        self._committed()
+
+    def _committed(self) -> bool:
+        """Whether all that was cut is in the log; nothing more is read before it is."""
+        waiting = self._uncommitted
+        if waiting is None:
+            return True
+        try:
+            place = self.wal.append(waiting.frames, waiting.change)
+        except OSError as error:
+            self.disk_error = str(error)
+            wanted = 2 * sum(len(frame.data) for frame in waiting.frames)
+            if not quota.make_room(self.wal, wanted, self._lost):
+                return False
+            try:
+                place = self.wal.append(waiting.frames, waiting.change)
+            except OSError:
+                return False
+        self._uncommitted, self.disk_error = None, ""
+        for name, saved in waiting.saved.items():
+            self.processes[name].committed(saved, place)
+        return True
+
+    def _look_at_quota(self) -> None:
         now = time.monotonic()
-        if self._give_up_at is None and self._stop.is_set():
-            self._give_up_at = now + STOP_S
-        if self._give_up_at is None and now - began > ABANDON_S and not self._anyone_alive():
-            self._stop.set()
-            self._give_up_at = now
-        return self._give_up_at is not None and now + wait_s > self._give_up_at
+        if now - self._looked_at < QUOTA_LOOK_S:
+            return
+        self._looked_at = now
+        limit = self._options.quota_bytes
+        self.used_bytes = quota.used_bytes(self._folder, self.wal)
+        self._admission.update(self.used_bytes, limit)
+        if self.used_bytes > limit:
+            quota.make_room(self.wal, int(self.used_bytes - limit * quota.DROP_TO), self._lost)
 
-    def _anyone_alive(self) -> bool:
-        return any(spool.is_alive(p.files.pid, p.files.start) for p in self._processes.values())
+    def _lost(self, entry: FrameStream) -> None:
+        """Lines of a dropped frame: their stream tells of them."""
+        if not entry.rows:
+            return
+        name = entry.stream.stream_id
+        self.lines_lost[name] = self.lines_lost.get(name, 0) + entry.rows
+        for process in self.processes.values():
+            for state in process.streams:
+                if state.stream == entry.stream and not state.ended:
+                    self._framer.drop(state, entry.rows, "spool quota")
 
-    def _set_aside(self, error: RanklogError) -> None:
-        """A frame that is refused for good is kept, and the rest goes on."""
-        self._refused += 1
-        name = f"refused.{spool.new_incarnation()}.frame"
-        (self._folder / name).write_bytes(self._frames[0][1])
-        if self._refused == 1:
-            print(f"ranklog: a frame was refused and kept as {name}: {error}", file=sys.stderr)
+    # --- what is delivered ----------------------------------------------------------------------
 
     def _acknowledge(self) -> None:
-        if self._frames or not self._framer.is_empty:
-            return
-        for incarnation, process in list(self._processes.items()):
-            if process.done and not self._keep:
-                self._forget(process)
-                del self._processes[incarnation]
-            elif (journal := process.sources.get(spool.JOURNAL)) is not None:
-                reached = (journal.offset, journal.records)
-                if reached != process.acked:
-                    spool.write_ack(self._folder / f"{incarnation}.acked", *reached)
-                    process.acked = reached
-
-    def _forget(self, process: _Process) -> None:
-        """Remove a delivered process's files; the one that announces it goes first."""
-        process.close()
-        incarnation = process.files.incarnation
-        names = [f"{incarnation}.process", *process.files.files.values(), f"{incarnation}.acked"]
-        names += [f"{incarnation}.copies", f"{incarnation}.exit"]
-        for name in names:
-            (self._folder / name).unlink(missing_ok=True)
-
-
-def run(folder: Path, sink: Sink, stop: threading.Event, *, mirror: bool = False) -> None:
-    """Collect until nobody logs any more (IDLE_S), `stop` is set, or there is no way out."""
-    consoles: dict[str, BinaryIO] = {}
-    if mirror:
-        consoles = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
-    collector = Collector(folder, sink, mirror=consoles, stop=stop)
-    busy_at = time.monotonic()
-    while not stop.is_set() and time.monotonic() - busy_at < IDLE_S:
-        collector.poll()
-        if not collector.is_idle:
-            busy_at = time.monotonic()
-        stop.wait(POLL_S)
-    collector.finish(timeout_s=STOP_S)
+        front = self.wal.front
+        delivered = self.sender.delivered
+        while delivered and delivered[0][0] <= front:
+            _, change = delivered.popleft()
+            for name, saved in change.get("processes", {}).items():
+                if saved and saved["sdk"] and name in self.processes:
+                    offset, records = _acked(saved["sdk"])
+                    with contextlib.suppress(OSError):
+                        spool.write_ack(self._folder / f"{name}.acked", offset, records)
+        gone = [
+            name
+            for name, process in self.processes.items()
+            if process.end is not None and process.end <= front
+        ]
+        for name in gone:
+            self.processes.pop(name).unlink()
+        if gone:
+            with contextlib.suppress(OSError):  # a state too much costs nothing
+                self.wal.append([], {"processes": dict.fromkeys(gone)})
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """`python -m ranklog.agent SPOOL DESTINATION [--once] [--mirror]`."""
-    parser = argparse.ArgumentParser(prog="python -m ranklog.agent", description=__doc__)
-    parser.add_argument("spool", type=Path)
-    parser.add_argument("destination", help="directory, kinesis://STREAM or https://…")
-    parser.add_argument("--once", action="store_true", help="send what is there, and end")
-    parser.add_argument(
-        "--mirror", action="store_true", help="copy captured output to this console"
-    )
-    options = parser.parse_args(arguments)
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+def _acked(saved: list[Any]) -> tuple[int, int]:
+    """Offset in the journal, and records of ring and journal, of what `SdkSource.saved` gave."""
+    ring, offset, records = saved[:3]
+    return offset, records + (ring[1] if ring else 0)
+
+
+def _boot_id() -> str:
     try:
-        spool.make_spool(options.spool)
-        sink = open_sink(options.destination, os.environ)
-        return _collect(options, sink, stop)
-    except (RanklogError, OSError) as error:
-        print(f"ranklog: nothing is sent: {error}", file=sys.stderr)
-        return 2
-
-
-def _collect(options: argparse.Namespace, sink: Sink, stop: threading.Event) -> int:
-    while True:
-        with spool.collector_lock(options.spool) as ours:
-            if not ours:
-                return 0  # another one does it
-            (options.spool / "collector.lock").write_text(str(os.getpid()))
-            if options.once:
-                return 1 if Collector(options.spool, sink).finish(timeout_s=30.0) else 0
-            run(options.spool, sink, stop, mirror=options.mirror)
-        # Who announced itself while we still held the lock relies on us.
-        if stop.is_set() or not any(spool.announced(options.spool)):
-            return 0
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:  # no Linux: as good as one boot
+        return os.uname().nodename

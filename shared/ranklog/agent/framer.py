@@ -2,101 +2,74 @@
 
 Time never decreases within a stream, so that the lines of an hour are one interval of seq: its
 fence. Frames are cut so that even one that does not compress fits a Kinesis record.
+
+A frame is of one class, so that a full spool can drop the frames it misses least. From its first
+warning on, a stream's lines go with the class of warnings until the frames are cut: within a cut a
+stream has one run of lines in a frame, and what led up to a warning's successors stays with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from ranklog import limits
+from ranklog.agent.rows import BULK, KEPT, TELEMETRY, Row, StreamState
+from ranklog.agent.wal_segment import WalFrame
 from ranklog.model.frame import (
     INVALID_UTF8,
     LEVEL_INHERITED,
     NO_LF,
-    STREAM_RANK,
     TS_INHERITED,
-    CallSite,
     Drop,
     Fence,
     StreamEnd,
 )
-from ranklog.model.levels import ERROR
-from ranklog.model.stream import Stream
+from ranklog.model.levels import ERROR, WARNING
 from ranklog.stream.builder import FrameBuilder
-from ranklog.stream.frames import encode_frame, header_hash
+from ranklog.stream.frames import encode_frame, encoded_hash
 from ranklog.stream.partition import partition_key
+from ranklog.stream.row_batch import RowBatch
 
-# A frame is sent when it holds this much uncompressed; a line and its metadata fit on top.
+# A frame is closed when it holds this much uncompressed; a line and its metadata fit on top.
 FRAME_TARGET_BYTES = 512 * limits.KIB
 # A physical line longer than this is several rows; all but the last say NO_LF.
 PIECE_BYTES = 256 * limits.KIB
+# Lines of a batch that go into a frame at once, between two looks at its size.
+BATCH_ROWS, BATCH_BYTES = 1_024, 128 * limits.KIB
 # Metadata of one line beyond this is left out, so that a frame stays under FRAME_BYTES_MAX.
 LINE_METADATA_BYTES_MAX = 64 * limits.KIB
 # An hour is fenced this long after its end, for lines that were stamped and not yet written.
 FENCE_DELAY_NS = 60 * limits.SECOND_NS
 LEVEL_MAX = 32_767
-
-Send = Callable[[str, bytes], None]  # partition key, frame
-
-
-@dataclass(slots=True)
-class StreamState:
-    """How far a stream is. `hour` is None until its first line."""
-
-    stream: Stream
-    next_seq: int = 0
-    last_ts: int = 0
-    hour: int | None = None
-    hour_first_seq: int = 0
-    ended: bool = False
+# Of every stream, so many first lines are of the class that is kept longest.
+HEAD_LINES = 10_000
+TELEMETRY_CHANNEL = "telemetry"
 
 
 @dataclass(slots=True)
-class Row:
-    """One physical line, or a record of several. `texts` have no line feed."""
+class _Chain:
+    """The frames of a tenant: those that are being filled, by class, and the last that was closed."""
 
-    ts_ns: int
-    texts: Sequence[bytes]
-    level: int | None = None
-    site: CallSite | None = None
-    rank: int | None = STREAM_RANK
-    iteration: int | None = None
-    metadata: dict[str, Any] | None = None
-    flags: int = 0
-    body_at: int = 0
-    group: int | None = None  # seq of a group that this row continues
-    starts_group: bool = False  # a group whose other lines come in later rows
-
-
-@dataclass(slots=True)
-class _Open:
-    """The frame of a tenant that is being filled, and where its chain is."""
-
-    agent: str
     number: int = 0
     previous: str = ""
-    builder: FrameBuilder | None = None
-    since_ns: int = 0
-    urgent: bool = False
-    streams: dict[Stream, StreamState] = field(default_factory=dict)
+    open: dict[int, FrameBuilder] = field(default_factory=dict)
 
 
 class Framer:
-    """Rows of many streams in, frames out by `send`, in order of their numbers."""
+    """Rows of many streams in, frames out by `cut`, in order of their numbers."""
 
-    def __init__(self, agent: str, send: Send) -> None:
-        self._agent = agent
-        self._send = send
-        self._tenants: dict[str, _Open] = {}
-
-    def state(self, stream: Stream) -> StreamState:
-        """The stream's state; its first mention opens it at seq 0."""
-        streams = self._of(stream.tenant).streams
-        if stream not in streams:
-            streams[stream] = StreamState(stream)
-        return streams[stream]
+    def __init__(self, agent: str, chains: dict[str, Sequence[Any]] | None = None) -> None:
+        """`chains`: tenant -> number and previous of its next frame, as `cut` gave them."""
+        self.agent = agent
+        self._chains = {tenant: _Chain(*saved) for tenant, saved in (chains or {}).items()}
+        self._closed: list[WalFrame] = []
+        self._touched: dict[int, StreamState] = {}
+        self._since_ns: int | None = None
+        self._urgent = False
 
     def add(self, state: StreamState, row: Row) -> int:
         """Append a row's lines; returns the seq of the first."""
@@ -108,53 +81,90 @@ class Framer:
         head = row.group if row.group is not None else first if grouped else None
         flags = row.flags
         metadata = _bounded(row.metadata)
+        self._note_level(state, row.level or 0)
         for text in row.texts:
             for piece, piece_flags in _pieces(text):
                 self._append(state, row, ts_ns, piece, flags | piece_flags, head, metadata)
             flags = row.flags | TS_INHERITED | (LEVEL_INHERITED if row.level is not None else 0)
         return first
 
+    def add_batch(self, state: StreamState, batch: RowBatch) -> None:
+        """Append lines that are records of their own, none longer than PIECE_BYTES."""
+        if not len(batch):
+            return
+        ts = batch.ts
+        if ts[0] < state.last_ts or list(ts) != sorted(ts):
+            ts = batch.ts = array("q", accumulate(ts, max, initial=state.last_ts))[1:]
+        at = 0
+        while at < len(batch):
+            self._enter_hour(state, ts[at])
+            assert state.hour is not None
+            end = len(batch)
+            if ts[-1] >= (state.hour + 1) * limits.HOUR_NS:
+                end = next(i for i in range(at, end) if ts[i] >= (state.hour + 1) * limits.HOUR_NS)
+            self._extend_hour(state, batch if end - at == len(batch) else batch[at:end])
+            at = end
+
     def drop(self, state: StreamState, lines: int, reason: str) -> None:
         """Lines that will not come."""
         self._builder(state).drop(state.stream, state.next_seq, Drop(lines, reason))
 
-    def fence_past_hours(self, now_ns: int) -> None:
+    def manifest(self, state: StreamState, data: bytes) -> None:
+        """A piece of what the stream's process says of its run."""
+        self._builder(state, KEPT).manifest(state.stream, state.next_seq, data)
+
+    def fence_past_hours(self, states: Sequence[StreamState], now_ns: int) -> None:
         """Close the hours that are over, of streams that said nothing since."""
-        for tenant in self._tenants.values():
-            for state in tenant.streams.values():
-                if state.hour is None or state.ended:
-                    continue
-                end_ns = (state.hour + 1) * limits.HOUR_NS
-                if now_ns >= end_ns + FENCE_DELAY_NS:
-                    self._fence(state)
-                    state.last_ts = max(state.last_ts, end_ns)
+        for state in states:
+            if state.hour is None or state.ended:
+                continue
+            end_ns = (state.hour + 1) * limits.HOUR_NS
+            if now_ns >= end_ns + FENCE_DELAY_NS:
+                self._fence(state)
+                state.last_ts = max(state.last_ts, end_ns)
 
     def end(self, state: StreamState, exit_code: int | None) -> None:
         """The stream's last hour is fenced and the stream closed."""
         if state.ended:
             return
         self._fence(state)
-        self._builder(state).end(state.stream, StreamEnd(state.next_seq, exit_code))
+        self._builder(state, KEPT).end(state.stream, StreamEnd(state.next_seq, exit_code))
         state.ended = True
 
-    def cut_due(self, now_ns: int, *, age_ns: int, urgent_age_ns: int) -> None:
-        """Send frames that are old enough; one with an error inside is sooner."""
-        for tenant, open_ in self._tenants.items():
-            age = urgent_age_ns if open_.urgent else age_ns
-            if open_.since_ns == 0:
-                open_.since_ns = now_ns
-            if open_.builder is not None and now_ns - open_.since_ns >= age:
-                self._cut(tenant)
-
-    def cut_all(self) -> None:
-        """Send whatever there is."""
-        for tenant in self._tenants:
-            self._cut(tenant)
+    # --- cutting --------------------------------------------------------------------------------
 
     @property
     def is_empty(self) -> bool:
-        """Nothing waits to be sent."""
-        return all(open_.builder is None for open_ in self._tenants.values())
+        """Nothing waits to be cut."""
+        return not self._closed and not any(chain.open for chain in self._chains.values())
+
+    @property
+    def is_full(self) -> bool:
+        """A frame was closed for its size."""
+        return bool(self._closed)
+
+    def is_due(self, now_ns: int, *, age_ns: int, urgent_age_ns: int) -> bool:
+        """What waits is old enough to be cut; with an error inside it is so sooner."""
+        if self.is_empty:
+            self._since_ns = None
+            return False
+        if self._since_ns is None:
+            self._since_ns = now_ns
+        return now_ns - self._since_ns >= (urgent_age_ns if self._urgent else age_ns)
+
+    def cut(self) -> tuple[list[WalFrame], dict[str, list[Any]]]:
+        """Close all frames and give them away, with each tenant's next number and previous hash."""
+        for tenant, chain in self._chains.items():
+            for klass in sorted(chain.open, reverse=True):
+                self._close(tenant, klass)
+        frames, self._closed = self._closed, []
+        for state in self._touched.values():
+            state.klass = BULK
+        self._touched.clear()
+        self._since_ns, self._urgent = None, False
+        return frames, {t: [chain.number, chain.previous] for t, chain in self._chains.items()}
+
+    # --- within ---------------------------------------------------------------------------------
 
     def _append(
         self,
@@ -167,7 +177,8 @@ class Framer:
         metadata: dict[str, Any] | None,
     ) -> None:
         text, raw = _valid(text)
-        self._builder(state).add(
+        builder = self._builder(state)
+        builder.add(
             state.stream,
             state.next_seq,
             ts_ns,
@@ -183,11 +194,38 @@ class Framer:
             raw,
         )
         state.next_seq += 1
-        open_ = self._of(state.stream.tenant)
-        if row.level is not None and row.level >= ERROR:
-            open_.urgent = True
-        if open_.builder is not None and open_.builder.bytes >= FRAME_TARGET_BYTES:
-            self._cut(state.stream.tenant)
+        self._close_if_full(state, builder)
+
+    def _extend_hour(self, state: StreamState, batch: RowBatch) -> None:
+        """Lines of one hour; from the first warning on they are of the class that is kept."""
+        highest = max(batch.level)
+        if highest >= WARNING and state.klass != KEPT and state.next_seq >= HEAD_LINES:
+            at = next(i for i, level in enumerate(batch.level) if level >= WARNING)
+            if at:
+                self._extend(state, batch[:at])
+                batch = batch[at:]
+        self._note_level(state, highest)
+        self._extend(state, batch)
+
+    def _extend(self, state: StreamState, batch: RowBatch) -> None:
+        state.last_ts = batch.ts[-1]
+        for part in batch.parts(BATCH_ROWS):
+            builder = self._builder(state)
+            builder.extend(state.stream, state.next_seq, part)
+            state.next_seq += len(part)
+            self._close_if_full(state, builder)
+
+    def _note_level(self, state: StreamState, level: int) -> None:
+        if level >= WARNING:
+            state.klass = KEPT  # `_builder` remembers to undo it
+        if level >= ERROR:
+            self._urgent = True
+
+    def _close_if_full(self, state: StreamState, builder: FrameBuilder) -> None:
+        if builder.bytes >= FRAME_TARGET_BYTES:
+            tenant = state.stream.tenant
+            open_ = self._chains[tenant].open
+            self._close(tenant, next(klass for klass, one in open_.items() if one is builder))
 
     def _enter_hour(self, state: StreamState, ts_ns: int) -> None:
         hour = ts_ns // limits.HOUR_NS
@@ -204,30 +242,37 @@ class Framer:
         self._builder(state).fence(state.stream, state.next_seq, fence)
         state.hour = None
 
-    def _of(self, tenant: str) -> _Open:
-        if tenant not in self._tenants:
-            self._tenants[tenant] = _Open(self._agent)
-        return self._tenants[tenant]
+    def _builder(self, state: StreamState, klass: int | None = None) -> FrameBuilder:
+        """The frame that the stream's next line goes into, or one of a class."""
+        if klass is None:
+            klass = KEPT if state.next_seq < HEAD_LINES else state.klass
+            if state.stream.channel == TELEMETRY_CHANNEL:
+                klass = TELEMETRY
+        if klass == KEPT:
+            # Until the cut: a second run of its lines in one frame would leave a hole before it.
+            state.klass = KEPT
+            self._touched[id(state)] = state
+        tenant = state.stream.tenant
+        chain = self._chains.get(tenant)
+        if chain is None:
+            chain = self._chains[tenant] = _Chain()
+        builder = chain.open.get(klass)
+        if builder is None:
+            # Its number and what it follows are known when it is closed.
+            builder = chain.open[klass] = FrameBuilder(tenant, self.agent, 0, "")
+        return builder
 
-    def _builder(self, state: StreamState) -> FrameBuilder:
-        open_ = self._of(state.stream.tenant)
-        if open_.builder is None:
-            open_.builder = FrameBuilder(
-                state.stream.tenant, open_.agent, open_.number, open_.previous
-            )
-            open_.since_ns = 0
-        return open_.builder
-
-    def _cut(self, tenant: str) -> None:
-        open_ = self._tenants[tenant]
-        if open_.builder is None:
-            return
-        frame = open_.builder.build()
-        open_.builder, open_.urgent = None, False
-        open_.number += 1
-        open_.previous = header_hash(frame)
+    def _close(self, tenant: str, klass: int) -> None:
+        chain = self._chains[tenant]
+        builder = chain.open.pop(klass)
+        builder.number, builder.previous = chain.number, chain.previous
+        frame = builder.build()
+        data = encode_frame(frame)
+        chain.number += 1
+        chain.previous = encoded_hash(data)
         first = frame.streams[0].stream
-        self._send(partition_key(tenant, first.run, first.host), encode_frame(frame))
+        key = partition_key(tenant, first.run, first.host)
+        self._closed.append(WalFrame(klass, key, data))
 
 
 def _pieces(text: bytes) -> list[tuple[bytes, int]]:

@@ -1,47 +1,126 @@
-"""Where a collector sends frames: a directory, a Kinesis stream, or the HTTP API."""
+"""Where an agent sends frames: a directory, a Kinesis stream, the HTTP API, or a store itself."""
 
 from __future__ import annotations
 
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from ranklog.errors import BadInput, RanklogError, Throttled, TooLarge, Unavailable
 
 HTTP_TIMEOUT_S = 10
+# What a server may ask us to wait at most.
+RETRY_AFTER_S_MAX = 300.0
+Frame = tuple[str, bytes]  # partition key, bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a frame: taken, or why not. `retry_after_s`: what the other side asked for."""
+
+    error: RanklogError | None = None
+    retry_after_s: float = 0.0
+
+
+TAKEN = Outcome()
+
+
+@runtime_checkable
 class Sink(Protocol):
-    """Takes a frame for good, or raises; a retryable error means: the same frame later."""
+    """Takes frames for good, or says why not; a retryable error means: the same frame later."""
+
+    def put_all(self, frames: Sequence[Frame]) -> list[Outcome]: ...
+
+
+class SingleSink(Protocol):
+    """Takes one frame for good, or raises."""
 
     def put(self, partition_key: str, data: bytes) -> object: ...
 
 
-def open_sink(destination: str, environ: Mapping[str, str]) -> Sink:
-    """A directory or `file:///…`; `kinesis://STREAM[?region=…]`; `https://…` of an API.
+class EachSink:
+    """A sink of what takes one frame at a time; after a failure the rest is not tried."""
 
-    The API's key is `$RANKLOG_API_KEY`. Raises BadInput, RanklogError.
+    def __init__(self, sink: SingleSink) -> None:
+        self._sink = sink
+
+    def put_all(self, frames: Sequence[Frame]) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        for key, data in frames:
+            outcome = self._put(key, data)
+            outcomes.append(outcome)
+            if outcome.error is not None and not is_refused(outcome.error):
+                break
+        missing = len(frames) - len(outcomes)
+        return outcomes + [outcomes[-1]] * missing if missing else outcomes
+
+    def _put(self, key: str, data: bytes) -> Outcome:
+        try:
+            self._sink.put(key, data)
+        except RetryAfter as error:
+            return Outcome(error, error.wait_s)
+        except RanklogError as error:
+            return Outcome(error)
+        return TAKEN
+
+
+class RetryAfter(Throttled):
+    """The other side is there, and says when to come again."""
+
+    def __init__(self, message: str, wait_s: float) -> None:
+        super().__init__(message)
+        self.wait_s = wait_s
+
+
+def is_refused(error: RanklogError) -> bool:
+    """Whether a frame will never be taken, however often it is sent."""
+    return isinstance(error, (BadInput, TooLarge))
+
+
+def open_sink(destination: str, environ: Mapping[str, str], *, sync: bool = True) -> Sink:
+    """A directory or `file:///…`; `kinesis://STREAM[?region=…]`; `https://…` of an API; a store.
+
+    A store is `s3://bucket[/prefix]`, or a directory that is one (or `store:DIR`, made if it is not
+    there): then the agent ingests by itself. The API's key is `$RANKLOG_API_KEY`. `sync`: a frame in
+    a directory is on the disk when it is called taken. Raises BadInput, RanklogError.
     """
     parts = urlsplit(destination)
     if parts.scheme in ("http", "https"):
-        return HttpSink(destination, environ.get("RANKLOG_API_KEY", ""))
+        return EachSink(HttpSink(destination, environ.get("RANKLOG_API_KEY", "")))
     if parts.scheme == "kinesis":
         return KinesisSink(parts.netloc, parse_qs(parts.query).get("region", [None])[0])
-    if parts.scheme == "file" or not parts.scheme:
-        from ranklog.stream.disk import DiskStream
+    if parts.scheme in ("s3", "store"):
+        from ranklog.agent.store_sink import StoreSink
 
-        return DiskStream(Path(unquote(parts.path) if parts.scheme else destination))
+        return StoreSink(destination.removeprefix("store:"))
+    if parts.scheme == "file" or not parts.scheme:
+        return _open_directory(Path(unquote(parts.path) if parts.scheme else destination), sync)
     raise BadInput(
         f"destination {destination!r} is of no known kind",
-        hint="a directory, file:///…, kinesis://STREAM or https://…",
+        hint="a directory, file:///…, kinesis://STREAM, https://…, s3://bucket or store:DIR",
     )
 
 
+def _open_directory(path: Path, sync: bool) -> Sink:
+    from ranklog.store.disk_names import MARKER
+
+    if (path / MARKER).exists():
+        from ranklog.agent.store_sink import StoreSink
+
+        return StoreSink(str(path))
+    from ranklog.stream.disk import DiskStream
+
+    return EachSink(DiskStream(path, sync=sync))
+
+
 class KinesisSink:
-    """A Kinesis stream; boto3 is imported here, in the collector, never in the training process."""
+    """A Kinesis stream; boto3 is imported here, in the agent, never in the training process."""
 
     def __init__(self, stream_name: str, region: str | None = None, client: Any = None) -> None:
         if client is None:
@@ -51,27 +130,35 @@ class KinesisSink:
         self._client = client
         self._stream_name = stream_name
 
-    def put(self, partition_key: str, data: bytes) -> None:
+    def put_all(self, frames: Sequence[Frame]) -> list[Outcome]:
         from ranklog.stream.kinesis import TOO_LARGE, put_frames
 
         try:
-            [outcome] = put_frames(self._client, self._stream_name, [(partition_key, data)])
+            outcomes = put_frames(self._client, self._stream_name, frames)
         except RanklogError as error:  # credentials, a name: can be set right while we wait
-            raise Unavailable(error.message, hint=error.hint) from error
-        if outcome.reason == TOO_LARGE:
-            raise TooLarge(f"kinesis takes no frame of {len(data)} bytes")
-        if not outcome.accepted:
-            raise Unavailable(f"kinesis stream {self._stream_name}: {outcome.reason}")
+            return [Outcome(Unavailable(error.message, hint=error.hint))] * len(frames)
+        made = []
+        for (_, data), outcome in zip(frames, outcomes, strict=True):
+            if outcome.accepted:
+                made.append(TAKEN)
+            elif outcome.reason == TOO_LARGE:
+                made.append(Outcome(TooLarge(f"kinesis takes no frame of {len(data)} bytes")))
+            else:
+                what = f"kinesis stream {self._stream_name}: {outcome.reason}"
+                made.append(Outcome(Unavailable(what)))
+        return made
 
 
 class HttpSink:
     """`POST /v1/frames` of a deployed or local API, a frame a request."""
 
-    def __init__(self, url: str, key: str) -> None:
+    def __init__(self, url: str, key: str, clock: Callable[[], float] = time.time) -> None:
         self._url = url.rstrip("/") + "/v1/frames"
         self._key = key
+        self._clock = clock
 
     def put(self, partition_key: str, data: bytes) -> None:
+        """Raises Unavailable, RetryAfter, or, for what is never taken, BadInput or TooLarge."""
         request = urllib.request.Request(self._url, data=data, method="POST")
         request.add_header("Content-Type", "application/octet-stream")
         if self._key:
@@ -81,16 +168,29 @@ class HttpSink:
                 response.read()
         except urllib.error.HTTPError as error:
             with error:
-                raise _refusal(error) from error
-        except (OSError, ValueError) as error:
+                raise self._refusal(error) from error
+        except (OSError, ValueError, urllib.error.URLError) as error:
             raise Unavailable(f"{self._url} does not answer: {error}") from error
+        except Exception as error:  # http.client's: a reply that is none
+            raise Unavailable(f"{self._url} answered no HTTP: {error!r}") from error
 
+    def _refusal(self, error: urllib.error.HTTPError) -> RanklogError:
+        what = f"{error.url} answered {error.code}"
+        wait_s = self._retry_after(error.headers.get("Retry-After", ""))
+        if error.code == 429 or wait_s:
+            return RetryAfter(what, wait_s)
+        if error.code >= 500 or error.code in (401, 403, 404, 408):
+            # A key or an address that is wrong now can be set right: the lines wait in the spool.
+            return Unavailable(what)
+        return TooLarge(what) if error.code == 413 else BadInput(what)
 
-def _refusal(error: urllib.error.HTTPError) -> RanklogError:
-    what = f"{error.url} answered {error.code}"
-    if error.code == 429:
-        return Throttled(what)
-    if error.code >= 500 or error.code in (401, 403, 404, 408):
-        # A key or an address that is wrong now can be set right: the lines wait in the spool.
-        return Unavailable(what)
-    return TooLarge(what) if error.code == 413 else BadInput(what)
+    def _retry_after(self, value: str) -> float:
+        """Seconds, from a number of them or a date; 0 where neither is there."""
+        try:
+            wait_s = float(value)
+        except ValueError:
+            try:
+                wait_s = parsedate_to_datetime(value).timestamp() - self._clock()
+            except (ValueError, TypeError):
+                return 0.0
+        return min(max(wait_s, 0.0), RETRY_AFTER_S_MAX) if wait_s == wait_s else 0.0

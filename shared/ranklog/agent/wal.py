@@ -187,8 +187,8 @@ class Wal:
                 held += entry.length
         return found
 
-    def delivered(self, frames: Sequence[Pending]) -> list[State]:
-        """Frames were taken (or set aside) for good; the changes of blocks that are done by it."""
+    def delivered(self, frames: Sequence[Pending]) -> list[tuple[Place, State]]:
+        """Frames were taken (or set aside) for good; end and change of blocks that are done by it."""
         changes = []
         with self._lock:
             for frame in frames:
@@ -198,7 +198,7 @@ class Wal:
                 index = next(f.block.index for f in frames if f.block.at == at)
                 block = read_block(segment.fd, number, at, index, whole=False)
                 if block is not None and all(entry.flags for entry in block.entries):
-                    changes.append(unpack(block.state))
+                    changes.append(((number, block.end), unpack(block.state)))
             self._drop_front()
         return changes
 

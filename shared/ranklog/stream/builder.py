@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from array import array
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from ranklog.errors import TooLarge
@@ -26,6 +27,7 @@ from ranklog.model.frame import (
 from ranklog.model.stream import Stream
 from ranklog.stream.columns import COLUMNS, ROW_BYTES
 from ranklog.stream.header import METADATA_TYPES
+from ranklog.stream.row_batch import RowBatch
 
 # FrameBuilder has a property of the built-in's name.
 Bytes: TypeAlias = bytes
@@ -144,6 +146,40 @@ class FrameBuilder:
         entry.next_seq = seq + 1
         self.rows += 1
 
+    def extend(self, stream: Stream, seq: int, batch: RowBatch) -> None:
+        """Append a batch of lines, the first of which has `seq`. Raises ValueError, as `add`."""
+        entry = self._by_identity.get(id(stream)) or self._open(stream, seq)
+        if seq != entry.next_seq:
+            raise ValueError(f"seq {seq} after {entry.next_seq - 1}: a stream has no holes")
+        count = len(batch)
+        sites = batch.sites
+        numbers = {key: self._number(sites.get(key)) for key in set(batch.site)}
+        lengths = array("I", map(len, batch.texts))
+        columns: tuple[array[Any], ...] = (
+            array("H", [entry.index]) * count,
+            batch.ts,
+            batch.level,
+            array("I", map(numbers.__getitem__, batch.site)),
+            batch.body_at,
+            batch.flags,
+            array("I", [NO_GROUP]) * count,
+            batch.rank,
+            batch.iteration,
+            lengths,
+        )
+        for column, values in zip(self._arrays, columns, strict=True):
+            column.extend(values)
+        self._text += batch.texts
+        self._text_bytes += sum(lengths)
+        if batch.common:
+            self._add_common(batch.common, count)
+        first = self.rows
+        for line, metadata in batch.metadata:
+            self.rows = first + line
+            self._add_metadata(metadata)
+        entry.next_seq = seq + count
+        self.rows = first + count
+
     def fence(self, stream: Stream, next_seq: int, fence: Fence) -> None:
         """All lines of an event hour of the stream; `next_seq` opens a stream without rows here."""
         self._open(stream, next_seq).fences.append(fence)
@@ -210,17 +246,37 @@ class FrameBuilder:
             self._extra_bytes += HEADER_ENTRY_BYTES + len(repr(site))
         return number
 
-    def _add_metadata(self, metadata: dict[str, Any]) -> None:
+    def _number(self, site: CallSite | None) -> int:
+        return NO_SITE if site is None else self._site(site)
+
+    def _add_common(self, metadata: Mapping[str, Any], count: int) -> None:
+        """The same metadata for the next `count` rows."""
         for key, value in metadata.items():
-            kind = type(value).__name__
-            if kind not in METADATA_TYPES or (
-                kind == "int" and not INT64_MIN <= value <= INT64_MAX
-            ):
-                kind, value = "str", str(value)
-            column = self._metadata.get((key, kind))
-            if column is None:
-                column = self._metadata[key, kind] = _Values(kind)
-                self._extra_bytes += HEADER_ENTRY_BYTES + len(key)
+            column, kind, value = self._column(key, value)
+            column.rows.extend(range(self.rows, self.rows + count))
+            if kind == "str":
+                data = value.encode("utf-8", "replace")
+                column.values += data * count
+                column.lengths.extend(array("I", [len(data)]) * count)
+                self._extra_bytes += (8 + len(data)) * count
+            else:
+                column.values.extend(array(column.values.typecode, [value]) * count)
+                self._extra_bytes += 12 * count
+
+    def _column(self, key: str, value: Any) -> tuple[_Values, str, Any]:
+        """The column of a value, its kind, and the value as that kind."""
+        kind = type(value).__name__
+        if kind not in METADATA_TYPES or (kind == "int" and not INT64_MIN <= value <= INT64_MAX):
+            kind, value = "str", str(value)
+        column = self._metadata.get((key, kind))
+        if column is None:
+            column = self._metadata[key, kind] = _Values(kind)
+            self._extra_bytes += HEADER_ENTRY_BYTES + len(key)
+        return column, kind, value
+
+    def _add_metadata(self, metadata: Mapping[str, Any]) -> None:
+        for key, value in metadata.items():
+            column, kind, value = self._column(key, value)
             column.rows.append(self.rows)
             if kind == "str":
                 data = value.encode("utf-8", "replace")

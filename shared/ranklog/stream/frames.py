@@ -120,6 +120,12 @@ def header_hash(frame: Frame) -> str:
     return hash_header(encode_header(_header_of(frame))).hex()
 
 
+def encoded_hash(data: bytes) -> str:
+    """`header_hash` of a frame that `encode_frame` just gave, from its bytes."""
+    digest: bytes = PRELUDE.unpack_from(data)[6]
+    return digest.hex()
+
+
 def seal_frame(data: bytes, key: bytes) -> bytes:
     """The frame with its MAC set: HMAC-SHA256 over prelude (MAC length included), header, payload.
 

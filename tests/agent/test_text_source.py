@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranklog.agent import framer as framing
-from ranklog.agent import sources
+from ranklog.agent import text_source as sources
 from ranklog.agent.framer import Framer
-from ranklog.agent.sources import TextSource
+from ranklog.agent.mask import Masker
+from ranklog.agent.rows import StreamState
+from ranklog.agent.text_source import TextSource
 from ranklog.model.frame import (
     INVALID_UTF8,
     LEVEL_INFERRED,
@@ -23,6 +25,7 @@ from ranklog.stream.frames import decode_frame
 from tests.agent.reading import Seen, lines_of
 from tests.stream.test_frames import stream
 
+NOW_NS = 1_700_000_000_000_000_000
 TRACE = b"""before
 Traceback (most recent call last):
   File "a.py", line 1, in f
@@ -42,17 +45,18 @@ def read(tmp_path: Path, *portions: bytes, final: bool = True) -> tuple[list[See
     """What a source makes of bytes that arrive in portions: lines, and the rows' raw bytes."""
     path = tmp_path / "out"
     path.write_bytes(b"")
-    frames: list[bytes] = []
-    framer = Framer("agent", lambda _, data: frames.append(data))
-    source = TextSource(path, framer.state(stream(channel="stdout")))
+    framer = Framer("agent")
+    source = TextSource(path, StreamState(stream(channel="stdout")), Masker())
     for portion in portions:
         with path.open("ab") as file:
             file.write(portion)
-        source.read(framer, 1_700_000_000_000_000_000, final=False)
-    source.read(framer, 1_700_000_000_000_000_000, final=final)
-    framer.cut_all()
+        while source.read(framer, NOW_NS, final=False):
+            pass
+    while source.read(framer, NOW_NS, final=final):
+        pass
+    frames, _ = framer.cut()
     source.close()
-    decoded = [decode_frame(data) for data in frames]
+    decoded = [decode_frame(frame.data) for frame in frames]
     return [line for frame in decoded for line in lines_of(frame)], [f.raw for f in decoded]
 
 

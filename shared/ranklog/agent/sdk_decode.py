@@ -1,0 +1,168 @@
+"""Bodies of a ring and records of a journal as columns of lines, in their order.
+
+The agent's hot path: a ring's short forms are turned into columns without a list a record, the rest
+goes through `produce.definitions`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgpack
+
+from ranklog.produce import ring
+from ranklog.produce.definitions import Definitions
+from ranklog.produce.records import CALL, LINE, TELEMETRY, formatted
+
+# Of a short form: kind and number, then time, iteration, context.
+_SHORT = struct.Struct("=IqqQ")
+_WRONG = (IndexError, TypeError, ValueError, OverflowError, KeyError, AttributeError)
+
+
+@dataclass(slots=True)
+class Columns:
+    """n lines: what each was logged with, its text formatted. `extra`: metadata of its own."""
+
+    ts: list[int] = field(default_factory=list)
+    level: list[int] = field(default_factory=list)
+    site: list[int] = field(default_factory=list)
+    context: list[int] = field(default_factory=list)
+    iteration: list[int] = field(default_factory=list)
+    text: list[str] = field(default_factory=list)
+    extra: dict[int, dict[str, Any]] = field(default_factory=dict)
+    trace: dict[int, str] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+    def part(self, start: int, end: int) -> Columns:
+        """Lines start .. end."""
+        at = slice(start, end)
+        return Columns(
+            self.ts[at],
+            self.level[at],
+            self.site[at],
+            self.context[at],
+            self.iteration[at],
+            self.text[at],
+            {line - start: own for line, own in self.extra.items() if start <= line < end},
+            {line - start: own for line, own in self.trace.items() if start <= line < end},
+        )
+
+    def chosen(self, places: Sequence[int]) -> Columns:
+        """The lines at these places, ascending."""
+        new = {old: place for place, old in enumerate(places)} if self.extra or self.trace else {}
+        return Columns(
+            [self.ts[i] for i in places],
+            [self.level[i] for i in places],
+            [self.site[i] for i in places],
+            [self.context[i] for i in places],
+            [self.iteration[i] for i in places],
+            [self.text[i] for i in places],
+            {new[line]: own for line, own in self.extra.items() if line in new},
+            {new[line]: trace for line, trace in self.trace.items() if line in new},
+        )
+
+
+class Decoder:
+    """Of one process. `points`: TELEMETRY records on the way; `damaged`: what made no sense."""
+
+    def __init__(self) -> None:
+        self.definitions = Definitions()
+        self.points: list[list[Any]] = []
+        self.damaged = 0
+        self._calls: dict[int, tuple[int, int, str]] = {}
+        self._unpack = msgpack.Unpacker(unicode_errors="surrogatepass", strict_map_key=False)
+
+    def define(self, fields: list[Any]) -> None:
+        """Take a definition. Raises IndexError, TypeError, ValueError for what is none."""
+        if not self.definitions.take(fields):
+            raise ValueError(f"no definition: {fields!r:.40}")
+        if fields[0] == CALL:
+            self._calls[fields[1]] = (fields[2], fields[3] or 0, fields[4])
+
+    def bodies(self, bodies: Iterable[bytes]) -> Columns:
+        """What a ring held."""
+        found = Columns()
+        calls, unpack = self._calls, _SHORT.unpack_from
+        add_ts, add_level, add_site = found.ts.append, found.level.append, found.site.append
+        add_context, add_iteration = found.context.append, found.iteration.append
+        add_text = found.text.append
+        for body in bodies:
+            kind = body[0] if body else 0
+            if kind != ring.ARGUMENTS and kind != ring.TEXT:
+                self._other(body, found)
+                continue
+            try:
+                head, ts_ns, iteration, context = unpack(body)
+                site, level, template = calls[head >> 8]
+                if kind == ring.TEXT:
+                    text = body[28:].decode("utf-8", "surrogatepass")
+                else:
+                    text = self._format(template, body[28:])
+            except (struct.error, *_WRONG):
+                self.damaged += 1
+                continue
+            add_text(text)
+            add_ts(ts_ns)
+            add_level(level)
+            add_site(site)
+            add_context(context)
+            add_iteration(iteration)
+        return found
+
+    def records(self, records: Iterable[list[Any]]) -> Columns:
+        """What a journal held."""
+        found = Columns()
+        for fields in records:
+            self._take(fields, found)
+        return found
+
+    def _format(self, template: str, packed: bytes) -> str:
+        self._unpack.feed(packed)
+        arguments = tuple(self._unpack.unpack())
+        try:
+            return template % arguments
+        except Exception:
+            return formatted(template, arguments)
+
+    def _other(self, body: bytes, found: Columns) -> None:
+        try:
+            fields = self.definitions.fields(body)
+        except (struct.error, *_WRONG):
+            self.damaged += 1
+        else:
+            self._take(fields, found)
+
+    def _take(self, fields: list[Any], found: Columns) -> None:
+        """A LINE or TELEMETRY, whole or not at all."""
+        try:
+            if fields[0] == TELEMETRY:
+                self.points.append(fields)
+                return
+            if fields[0] != LINE:
+                raise ValueError(fields[0])
+            count = len(found)
+            ts_ns, level, site, context, iteration, text, *more = fields[1:]
+            extra, trace, arguments = (*more, None, None, None)[:3]
+            if arguments is not None:
+                text = formatted(text, tuple(arguments))
+            "".join((text, trace or ""))  # are text
+            numbers = (int(ts_ns), int(level or 0), int(site or 0), int(context or 0))
+            at = ring.NO_ITERATION if iteration is None else int(iteration)
+        except _WRONG:
+            self.damaged += 1
+            return
+        found.ts.append(numbers[0])
+        found.level.append(numbers[1])
+        found.site.append(numbers[2])
+        found.context.append(numbers[3])
+        found.iteration.append(at)
+        found.text.append(text)
+        if extra:
+            found.extra[count] = extra
+        if trace:
+            found.trace[count] = trace

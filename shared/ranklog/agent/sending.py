@@ -1,0 +1,114 @@
+"""Sends what the agent's log holds, in order; what fails waits there, what is refused is set aside.
+
+Full-jitter backoff: after the n-th failure in a row a wait drawn evenly from 0 to twice the one
+before, at most RETRY_MAX_S, but never shorter than what the other side asked for.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from ranklog.agent.rows import KEPT
+from ranklog.agent.sinks import EachSink, SingleSink, Sink, is_refused
+from ranklog.agent.wal import Pending, State, Wal
+from ranklog.errors import RanklogError
+
+RETRY_FIRST_S, RETRY_MAX_S = 0.1, 30.0
+# Refused frames that are kept; the oldest go.
+REFUSED_MAX = 1_000
+
+
+class Sender:
+    """`step` does one round; it is called by one thread. What it did is read by others."""
+
+    def __init__(
+        self,
+        wal: Wal,
+        sink: Sink | SingleSink,
+        refused_folder: Path,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        draw: Callable[[float, float], float] = random.uniform,
+    ) -> None:
+        self._wal = wal
+        self._sink: Sink = sink if isinstance(sink, Sink) else EachSink(sink)
+        self._refused_folder = refused_folder
+        self._clock = clock
+        self._draw = draw
+        self._failures = 0
+        self._waiting_since: float | None = None
+        # State changes of blocks that are delivered; whoever reads them takes them out.
+        self.delivered: deque[tuple[tuple[int, int], State]] = deque()
+        self.urgent_first = False  # what is kept longest goes first: there is little time
+        self.retry_at = 0.0
+        self.failing_since: float | None = None
+        self.last_error = ""
+        self.last_sent_at: float | None = None  # wall clock
+        self.frames_sent = self.bytes_sent = self.refused = 0
+
+    def step(self, *, hurry: bool = False) -> bool:
+        """Send some frames if it is time to; whether any went. `hurry`: a batch is not filled."""
+        now = self._clock()
+        if now < self.retry_at:
+            return False
+        frames = self._wal.pending(KEPT) if self.urgent_first else []
+        frames = frames or self._wal.pending()
+        if not frames or not (hurry or self._is_batch(frames, now)):
+            return False
+        self._waiting_since = None
+        outcomes = self._sink.put_all([(frame.entry.key, frame.data) for frame in frames])
+        done, error, wait_s = [], None, 0.0
+        for frame, outcome in zip(frames, outcomes, strict=True):
+            if outcome.error is None:
+                done.append(frame)
+                self.frames_sent += 1
+                self.bytes_sent += len(frame.data)
+            elif is_refused(outcome.error):
+                self._set_aside(frame, outcome.error)
+                done.append(frame)
+            else:
+                error, wait_s = outcome.error, max(wait_s, outcome.retry_after_s)
+        if done:
+            self.delivered.extend(self._wal.delivered(done))
+            self.last_sent_at = time.time()
+        self._note(error, wait_s, progress=bool(done))
+        return bool(done)
+
+    def _is_batch(self, frames: list[Pending], now: float) -> bool:
+        """Whether a sink that makes objects of batches should make one now."""
+        age_s: float = getattr(self._sink, "batch_age_s", 0.0)
+        if not age_s or (len(frames) > 1 and sum(len(f.data) for f in frames) > 2_000_000):
+            return True
+        if self._waiting_since is None:
+            self._waiting_since = now
+        return now - self._waiting_since >= age_s
+
+    def _note(self, error: RanklogError | None, wait_s: float, *, progress: bool) -> None:
+        now = self._clock()
+        if error is None:
+            self._failures, self.failing_since, self.retry_at = 0, None, 0.0
+            return
+        self.last_error = str(error)
+        self._failures = 1 if progress else self._failures + 1
+        if self.failing_since is None or progress:
+            self.failing_since = now
+        # 2 ** 20 is far above the longest wait; a float has an end.
+        longest = min(RETRY_MAX_S, RETRY_FIRST_S * 2 ** min(self._failures, 20))
+        self.retry_at = now + max(wait_s, self._draw(0.0, longest))
+
+    def _set_aside(self, frame: Pending, error: RanklogError) -> None:
+        """A frame that is refused for good is kept, and the rest goes on."""
+        self.refused += 1
+        self.last_error = f"refused: {error}"
+        try:
+            self._refused_folder.mkdir(mode=0o700, exist_ok=True)
+            name = f"{time.time_ns():020d}.{frame.number}.{frame.entry.at}.frame"
+            (self._refused_folder / name).write_bytes(frame.data)
+            for old in sorted(self._refused_folder.glob("*.frame"))[:-REFUSED_MAX]:
+                old.unlink(missing_ok=True)
+        except OSError as lost:
+            self.last_error += f" (and not kept: {lost})"

@@ -1,0 +1,56 @@
+"""A store as an agent's destination: no stream and nobody else between them.
+
+Ingest is imported here alone: it needs numpy and pyarrow, which takes some 100 MiB of memory.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from ranklog.agent.sinks import TAKEN, Frame, Outcome
+from ranklog.errors import RanklogError
+from ranklog.ingest.batch import ingest_batch
+from ranklog.ingest.tenant_rules import TenantRules
+from ranklog.model.record import Record
+from ranklog.store.open import open_store
+from ranklog.stream.frames import peek_header
+
+# Every batch is objects of its own: they should hold some seconds of a node's lines.
+BATCH_AGE_S = 2.0
+BATCH_AGE_S3_S = 10.0
+
+
+class StoreSink:
+    """Ingests frames as they are handed over. Bad ones are quarantined by ingest itself."""
+
+    def __init__(self, url: str) -> None:
+        self._store = open_store(url, create=True)
+        self._rules = TenantRules(self._store)
+        self.batch_age_s = BATCH_AGE_S3_S if url.startswith("s3://") else BATCH_AGE_S
+
+    def put_all(self, frames: Sequence[Frame]) -> list[Outcome]:
+        arrival_ns = time.time_ns()
+        records = [Record(data, arrival_ns, _sequence(data)) for _, data in frames]
+        agent = _sequence(frames[0][1]).partition("-")[0]
+        try:
+            ingest_batch(
+                records,
+                store=self._store,
+                rules=self._rules,
+                source=f"agent-{agent}",
+                first=records[0].sequence,
+                last=records[-1].sequence,
+            )
+        except RanklogError as error:
+            return [Outcome(error)] * len(frames)
+        return [TAKEN] * len(frames)
+
+
+def _sequence(data: bytes) -> str:
+    """The agent and the number of a frame; what can't be read sorts first."""
+    try:
+        header = peek_header(data).header
+    except RanklogError:
+        return "unknown-0"
+    return f"{header.agent}-{header.number:012d}"

@@ -1,0 +1,260 @@
+"""What was written to a descriptor: bytes in any portions, joined to physical lines.
+
+A traceback is a group, and an error. Of a progress bar (states parted by CR) the last state is kept;
+the others are counted as dropped. A row depends on the bytes alone, not on when they were read.
+
+Almost all output is plain lines: a portion of them is one batch. What has a carriage return, a
+traceback, bytes that are no UTF-8 or a very long line is taken line by line.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ranklog import limits
+from ranklog.agent.admission import Admission
+from ranklog.agent.copies import Copies
+from ranklog.agent.disk_space import punch_hole
+from ranklog.agent.framer import PIECE_BYTES, Framer, character_start
+from ranklog.agent.mask import KeyBlocks, Masker
+from ranklog.agent.rows import Row, StreamState
+from ranklog.model.frame import LEVEL_INFERRED, LEVEL_INHERITED, NO_LF, TS_ARRIVAL
+from ranklog.model.levels import ERROR
+from ranklog.stream.row_batch import RowBatch
+
+READ_BYTES = 256 * limits.KIB
+# What is in the agent's log is given back from the front of the file, in steps of this.
+PUNCH_BYTES = 4 * limits.MIB
+# torch's own prefix on what a rank prints of an uncaught exception.
+_ENVELOPE = re.compile(rb"\[rank\d+\]:? ")
+_TRACEBACK = b"Traceback (most recent call last)"
+_CHAINED = (b"During handling of the above exception", b"The above exception was the direct cause")
+
+
+class TextSource:
+    """One file, from where it was read to before."""
+
+    def __init__(
+        self,
+        path: Path,
+        state: StreamState,
+        masker: Masker,
+        copies: Copies | None = None,
+        admission: Admission | None = None,
+    ) -> None:
+        """`copies`: what the process prints of lines that it logs; it is left out."""
+        self.path = path
+        self.state = state
+        self.records = 0
+        self.offset = 0
+        # Not for writing: who asks whether the file has writers must not meet us.
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._masker = masker
+        self._keys = KeyBlocks(masker)
+        self._copies = copies
+        self._admission = admission or Admission()
+        self._seen = 0  # the file's size at the last reading: its copies are noted by now
+        self._pending = b""
+        self._group: int | None = None
+        self._mid_line = False  # the last row was a piece, and this one continues it
+        self._in_trace = ""  # "" no, "frames", "message" (the next line may chain), "gap"
+        self._states_dropped = 0
+        self._punched = 0
+
+    def saved(self) -> list[Any]:
+        """Where it stands, for the agent's log: what `restore` and `free` take."""
+        return [
+            self.offset,
+            self.records,
+            self._pending,
+            self._group,
+            self._mid_line,
+            self._in_trace,
+            self._keys.left,
+        ]
+
+    def restore(self, saved: Sequence[Any], *, same_stream: bool = True) -> None:
+        """Go on from where an agent before stood; in another stream no group can be continued."""
+        self.offset, self.records, self._pending = saved[:3]
+        self._keys.left = saved[6]
+        if same_stream:
+            self._group, self._mid_line, self._in_trace = saved[3:6]
+
+    def status(self) -> dict[str, Any]:
+        """For people: where it is read, and how much waits."""
+        size = os.fstat(self._fd).st_size
+        return {"offset": self.offset, "lag_bytes": max(0, size - self.offset)}
+
+    def free(self, saved: Sequence[Any], *, upto: int | None = None) -> None:
+        """What was read up to there is in the log: give disk blocks back, `upto` an offset at most."""
+        end = saved[0] if upto is None else min(saved[0], upto)
+        end -= end % PUNCH_BYTES
+        if end > self._punched:
+            fd = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+            punch_hole(fd, self._punched, end - self._punched)
+            os.close(fd)
+            self._punched = end
+
+    def read(self, framer: Framer, now_ns: int, *, final: bool) -> bool:
+        """Move some whole lines to the framer; whether there was anything.
+
+        `final`, with nothing left: also what no line feed ended.
+        """
+        chunk = self._next(self._decided_upto(final), final)
+        if chunk:
+            self._take_bytes(framer, now_ns, chunk)
+        elif final and self._pending:
+            line, self._pending = self._pending, b""
+            self._take(framer, now_ns, line, NO_LF)
+        if self._states_dropped:
+            framer.drop(self.state, self._states_dropped, "progress")
+            self._states_dropped = 0
+        return bool(chunk)
+
+    def close(self) -> None:
+        os.close(self._fd)
+        if self._copies is not None:
+            self._copies.close()
+
+    # --- bytes ----------------------------------------------------------------------------------
+
+    def _decided_upto(self, final: bool) -> int | None:
+        """How far copies are known: one is noted right after it was written, so as far as the file
+        went at the last reading. None: this process notes none."""
+        if self._copies is None or not self._copies.refresh():
+            return None
+        known, self._seen = self._seen, os.fstat(self._fd).st_size
+        return self._seen if final else known
+
+    def _next(self, upto: int | None, final: bool) -> bytes:
+        """Bytes that are no copies of logged lines, up to READ_BYTES; none for now, or at the end."""
+        if upto is None or self._copies is None:
+            chunk = os.pread(self._fd, READ_BYTES, self.offset)
+            self.offset += len(chunk)
+            return chunk
+        while True:
+            # A copy is decided in one piece, so as much as the longest is looked at.
+            size = max(0, min(2 * READ_BYTES, upto - self.offset))
+            chunk = os.pread(self._fd, size, self.offset)
+            at_end = final and self.offset + len(chunk) >= upto
+            kept, decided = self._copies.split(chunk, self.offset, final=at_end)
+            self.offset += decided
+            if kept or not decided:
+                return kept
+
+    def _take_bytes(self, framer: Framer, now_ns: int, chunk: bytes) -> None:
+        data = self._pending + chunk
+        whole, lf, rest = data.rpartition(b"\n")
+        if lf and not self._take_plain(framer, now_ns, whole):
+            for line in whole.split(b"\n"):
+                self._take(framer, now_ns, self._shortened(framer, now_ns, line), 0)
+        self._pending = self._shortened(framer, now_ns, rest)
+
+    def _take_plain(self, framer: Framer, now_ns: int, whole: bytes) -> bool:
+        """Lines that need no look at each; False where they do."""
+        if self._mid_line or self._in_trace or b"\r" in whole or _TRACEBACK in whole:
+            return False
+        try:
+            whole.decode()
+        except UnicodeDecodeError:
+            return False
+        lines = whole.split(b"\n")
+        if len(whole) > PIECE_BYTES and max(map(len, lines)) > PIECE_BYTES:
+            return False
+        count = len(lines)
+        self.state.masked += self._keys.lines(lines) + self._masker.lines(lines)
+        batch = RowBatch(
+            ts=array("q", [now_ns]) * count,
+            level=array("h", [0]) * count,
+            texts=lines,
+            flags=array("H", [TS_ARRIVAL]) * count,
+        )
+        if b"[rank" in whole:
+            found = map(_ENVELOPE.match, lines)
+            batch.body_at = array("I", [envelope.end() if envelope else 0 for envelope in found])
+        framer.add_batch(self.state, batch)
+        self.records += count
+        return True
+
+    # --- line by line ---------------------------------------------------------------------------
+
+    def _shortened(self, framer: Framer, now_ns: int, line: bytes) -> bytes:
+        """What is left of a long line when its last state is kept or pieces of it are sent.
+
+        Cuts depend on the line alone, whatever part of it was there to read.
+        """
+        while len(line) > PIECE_BYTES:
+            states, cr, rest = line[:PIECE_BYTES].rpartition(b"\r")
+            if cr and rest:
+                self._states_dropped += states.count(b"\r") + 1
+                line = rest + line[PIECE_BYTES:]
+                continue
+            at = character_start(line, PIECE_BYTES)
+            self._take(framer, now_ns, line[:at], NO_LF)
+            line = line[at:]
+        return line
+
+    def _take(self, framer: Framer, now_ns: int, line: bytes, flags: int) -> None:
+        shown = self._last_state(line)
+        if shown is not line and self._admission.refuses_progress and not self._mid_line:
+            self._states_dropped += 1
+            return
+        line = shown
+        row = Row(now_ns, [line], flags=flags | TS_ARRIVAL)
+        if self._mid_line:
+            if self._in_trace:
+                self._continue_group(row)
+        else:
+            envelope = _ENVELOPE.match(line)
+            row.body_at = envelope.end() if envelope else 0
+            self._follow_traceback(row, line[row.body_at :])
+        self._mid_line = bool(flags & NO_LF)
+        texts = [line]
+        self.state.masked += self._keys.lines(texts) + self._masker.lines(texts)
+        row.texts = texts
+        seq = framer.add(self.state, row)
+        self.records += 1
+        if row.starts_group:
+            self._group = seq
+
+    def _last_state(self, line: bytes) -> bytes:
+        """What a terminal shows of `10%\\r20%\\r`; a CR before the line feed is the line's."""
+        if b"\r" not in line[:-1]:
+            return line
+        body = line.rstrip(b"\r")
+        states, cr, last = body.rpartition(b"\r")
+        if not cr:
+            return line
+        self._states_dropped += states.count(b"\r") + 1
+        return last + line[len(body) :]
+
+    def _follow_traceback(self, row: Row, body: bytes) -> None:
+        if body.lstrip(b" +|").startswith((_TRACEBACK, b"Exception Group " + _TRACEBACK)):
+            if not self._in_trace:
+                row.starts_group = True
+                row.flags |= LEVEL_INFERRED
+                row.level = ERROR
+                self._in_trace = "frames"
+                return
+            self._in_trace = "frames"
+        elif self._in_trace and body[:1].isspace():
+            pass
+        elif self._in_trace == "frames":
+            self._in_trace = "message"
+        elif self._in_trace == "message" and not body:
+            self._in_trace = "gap"
+        elif self._in_trace == "gap" and (not body or body.startswith(_CHAINED)):
+            pass
+        else:
+            self._in_trace, self._group = "", None
+        if self._in_trace:
+            self._continue_group(row)
+
+    def _continue_group(self, row: Row) -> None:
+        row.group, row.level = self._group, ERROR
+        row.flags |= LEVEL_INHERITED
