@@ -68,6 +68,19 @@ def test_the_leading_rank_speaks_for_the_run_and_hosts_for_themselves() -> None:
     assert [item["path"] for item in manifest["attachments"]] == ["/a", "/b"]
 
 
+def test_a_rank_speaks_louder_than_its_launcher() -> None:
+    launcher = Piece(
+        name(None, host="n0"),
+        {"owner": "root", "command": ["torchrun", "train.py"], "cwd": "/job", "started_ns": 9},
+    )
+    manifest = merge([*PIECES, launcher])
+
+    assert (manifest["owner"], manifest["cwd"]) == ("ada", "/job")
+    assert manifest["command"] == ["python", "train.py"]
+    assert manifest["launch_command"] == ["torchrun", "train.py"]
+    assert merge([launcher])["command"] == ["torchrun", "train.py"]
+
+
 def test_pieces_merge_in_any_order() -> None:
     assert merge(PIECES[::-1]) == merge(PIECES)
 
@@ -76,7 +89,9 @@ def test_the_newest_attempt_leads_and_its_lowest_rank() -> None:
     names = [name(0, 0), name(3, 1), name(2, 1), name(2, 1, digest="01")]
 
     assert leading(names) == names[2:]
-    assert leading([*names, name(None, 1, "n0")]) == [name(None, 1, "n0")]
+    launchers = [name(None, 1, "n1"), name(None, 1, "n0")]
+    assert leading([*names, *launchers]) == [*names[2:], launchers[1]]
+    assert leading(launchers) == launchers[1:]
     assert leading([]) == []
     assert declared_ranks(names) == {0: frozenset({0}), 1: frozenset({2, 3})}
 
@@ -165,7 +180,9 @@ def test_a_query_holds_for_a_run(query: str, holds: bool) -> None:
     assert facts_hold(expr, run_facts(ROW, merge(PIECES)), regexes) is holds
 
 
-@pytest.mark.parametrize("query", ["level>=ERROR", "near(error, time, 5s)", "a OR NOT call_site:x.py:3"])
+@pytest.mark.parametrize(
+    "query", ["level>=ERROR", "near(error, time, 5s)", "a OR NOT call_site:x.py:3"]
+)
 def test_terms_on_lines_are_refused(query: str) -> None:
     with pytest.raises(BadQuery, match="run"):
         check_terms(parse_query(query, now_ns=0).expr)

@@ -42,7 +42,7 @@ def run_facts(row: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, 
         "world_size": row["world_size"],
         "owner": row["owner"],
         "exit_code": next((code for code in reversed(codes) if code is not None), None),
-        "command": " ".join(map(str, manifest.get("command", ()))) or None,
+        "command": _command(manifest),
         "cwd": manifest.get("cwd"),
         "python": manifest.get("python"),
     }
@@ -56,6 +56,12 @@ def run_facts(row: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, 
             facts[f"topology.{key}"] = [value]
     _add_hosts(facts, manifest.get("hosts", {}))
     return facts
+
+
+def _command(manifest: Mapping[str, Any]) -> str | None:
+    """The launcher's words and the rank's own."""
+    words = [*manifest.get("launch_command", ()), *manifest.get("command", ())]
+    return " ".join(map(str, words)) or None
 
 
 def _add_hosts(facts: dict[str, list[Scalar]], hosts: Mapping[str, Mapping[str, Any]]) -> None:

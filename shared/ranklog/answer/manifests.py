@@ -1,7 +1,8 @@
 """What a launch's processes said of it, folded into one manifest, and into facts to ask for. Pure.
 
-A piece is what one process said at one time. The newest attempt's lowest rank leads: what it says of
-command, configuration and code is the run's; of hosts and places everybody speaks for themselves.
+A piece is what one process said at one time. The newest attempt's lowest rank leads, and what started
+it: what they say of command, configuration and code is the run's; of hosts and places everybody speaks
+for themselves.
 """
 
 from __future__ import annotations
@@ -31,17 +32,15 @@ class Piece:
 
 
 def leading(names: Iterable[ManifestName]) -> list[ManifestName]:
-    """The pieces of the newest attempt's lowest rank (a process without one leads, too)."""
+    """The pieces of the newest attempt's lowest rank, and of the first host's launcher."""
     known = list(names)
-    if not known:
-        return []
-    newest = max(name.attempt for name in known)
-    chosen = min(_leader(name) for name in known if name.attempt == newest)
-    return [name for name in known if (name.attempt, _leader(name)) == (newest, chosen)]
-
-
-def _leader(name: ManifestName) -> tuple[int, str]:
-    return (-1 if name.rank is None else name.rank, name.host)
+    newest = max((name.attempt for name in known), default=0)
+    known = [name for name in known if name.attempt == newest]
+    rank = min((name.rank for name in known if name.rank is not None), default=None)
+    host = min((name.host for name in known if name.rank is None), default="")
+    return [
+        name for name in known if name.rank == rank or (name.rank is None and name.host == host)
+    ]
 
 
 def declared_ranks(names: Iterable[ManifestName]) -> dict[int, frozenset[int]]:
@@ -56,6 +55,7 @@ def declared_ranks(names: Iterable[ManifestName]) -> dict[int, frozenset[int]]:
 def merge(pieces: Sequence[Piece]) -> dict[str, Any]:
     """One manifest: the leading rank's members, `hosts`, `ranks` and `attachments`."""
     lead = set(leading(piece.name for piece in pieces))
+    has_ranks = any(name.rank is not None for name in lead)
     merged: dict[str, Any] = {}
     hosts: dict[str, dict[str, Any]] = {}
     ranks: dict[int, dict[str, Any]] = {}
@@ -64,7 +64,7 @@ def merge(pieces: Sequence[Piece]) -> dict[str, Any]:
         said = piece.said
         attachments += said.get("attachments", [])
         if piece.name in lead:
-            merged |= {key: value for key, value in said.items() if key not in _KEPT_APART}
+            merged |= _of_run(said, launcher=piece.name.rank is None and has_ranks)
         if piece.name.rank is not None:
             of_rank = {key: said[key] for key in _OF_RANKS if key in said}
             ranks.setdefault(piece.name.rank, {}).update(of_rank)
@@ -80,8 +80,23 @@ def merge(pieces: Sequence[Piece]) -> dict[str, Any]:
     return merged
 
 
-def _by_time(piece: Piece) -> tuple[int, int, str]:
-    return (piece.name.attempt, int(piece.said.get("started_ns") or 0), piece.name.digest)
+def _of_run(said: Mapping[str, Any], *, launcher: bool) -> dict[str, Any]:
+    """What a piece says of the whole run; a launcher's command is not the ranks'."""
+    found = {key: value for key, value in said.items() if key not in _KEPT_APART}
+    if launcher and "command" in found:
+        found["launch_command"] = found.pop("command")
+    return found
+
+
+def _by_time(piece: Piece) -> tuple[int, bool, int, str]:
+    """Launchers before ranks: what a rank says of the run stands."""
+    name = piece.name
+    return (
+        name.attempt,
+        name.rank is not None,
+        int(piece.said.get("started_ns") or 0),
+        name.digest,
+    )
 
 
 def _host_of(rank: int | None, ranks: Mapping[int, Mapping[str, Any]]) -> str:

@@ -83,8 +83,8 @@ def _print_manifest(console: Console, launch: Mapping[str, Any]) -> None:
         value = manifest[member]
         if member in _COUNTED:
             console.line(f"  {member}  {len(value)}, with --json")
-        elif member == "command":
-            console.line(console.safe(f"  command  {_shown(' '.join(map(str, value)))}"))
+        elif member in ("command", "launch_command"):
+            console.line(console.safe(f"  {member}  {_shown(' '.join(map(str, value)))}"))
         elif isinstance(value, (Mapping, list)):
             for key, item in flatten(value, member).items():
                 console.line(console.safe(f"  {key}  {_shown(item)}"))
