@@ -39,7 +39,7 @@ def leading(names: Iterable[ManifestName]) -> list[ManifestName]:
     rank = min((name.rank for name in known if name.rank is not None), default=None)
     host = min((name.host for name in known if name.rank is None), default="")
     return [
-        name for name in known if name.rank == rank or (name.rank is None and name.host == host)
+        name for name in known if (name.host == host if name.rank is None else name.rank == rank)
     ]
 
 
