@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +17,17 @@ from hypothesis import strategies as st
 from ranklog.errors import Unavailable
 from ranklog.ingest import records as records_module
 from ranklog.ingest.batch import IngestReport, Record, ingest_batch
-from ranklog.layout import filters, keys, order, schema, templates, tokens, tokens_pure
+from ranklog.layout import (
+    build,
+    filters,
+    keys,
+    order,
+    schema,
+    templates,
+    tokens,
+    tokens_pure,
+    variables,
+)
 from ranklog.layout.index import SegmentIndex
 from ranklog.limits import DAY_NS, HOUR_NS
 from ranklog.model.frame import (
@@ -151,20 +162,43 @@ def test_every_line_comes_back_and_the_index_is_true_of_it(rows: list[Row]) -> N
         check_index(index, table(store, index))
 
 
-@given(st.lists(some_rows(), max_size=12), st.integers(1, 4), st.integers(0, 4), st.integers(1, 40))
+@given(
+    st.lists(some_rows(), max_size=12),
+    st.integers(1, 4),
+    st.integers(0, 4),
+    st.integers(1, 40),
+    st.integers(1, 3),
+)
 @settings(deadline=None, max_examples=50)
 def test_row_groups_and_buckets_of_any_size_are_true_too(
-    rows: list[Row], group_rows: int, rare_rows: int, bucket_rows: int
+    rows: list[Row], group_rows: int, rare_rows: int, bucket_rows: int, alone_min: int
 ) -> None:
     store = MemoryStore()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(order, "ROW_GROUP_ROWS", group_rows)
         patch.setattr(order, "RARE_ROWS_MAX", rare_rows)
-        patch.setattr(filters, "GRAMS_TEXT_BYTES_MIN", 0)
+        for module in (filters, build):
+            patch.setattr(module, "GRAMS_TEXT_BYTES_MIN", 0)
+        patch.setattr(variables, "_ROWS_ALONE_MIN", alone_min)
         patch.setattr(order, "TIME_BUCKET_ROWS", bucket_rows)
         ingest(store, make_frame(rows), arrival_ns=T0 + 2 * HOUR_NS)
     for index in indexes(store):
-        check_index(index, table(store, index))
+        found = table(store, index)
+        check_index(index, found)
+        check_variables(index, found)
+
+
+def check_variables(index: SegmentIndex, rows: list[dict[str, Any]]) -> None:
+    """Each placeholder's longest token is one of its rows'."""
+    longest = [bytearray(template.count("\0")) for template in index.templates]
+    for row in rows:
+        body = row["text"].encode()[row["body_at"] :].decode()
+        tokens_ = [t for t in re.findall("[0-9A-Za-z]+", body) if re.search("[0-9]", t)]
+        if row["tid"]:
+            mine = longest[row["tid"]]
+            mine[:] = [max(a, min(len(t), 255)) for a, t in zip(mine, tokens_, strict=True)]
+    if rows:
+        assert index.longest_variables == tuple(map(bytes, longest))
 
 
 def check_index(index: SegmentIndex, rows: list[dict[str, Any]]) -> None:
@@ -235,6 +269,14 @@ def check_row(index: SegmentIndex, group: int, row: dict[str, Any]) -> None:
     for name, value in row.items():
         if name.startswith("str:") and value is not None:
             assert index.bloom_may_contain_value(group, name[4:], value)
+
+
+def test_without_grams_a_bloom_holds_long_tokens() -> None:
+    store = MemoryStore()
+    ingest(store, make_frame([Row("id 4fa1c07b92de0f", ts=T0)]))
+    (index,) = indexes(store)
+    assert index.bloom_may_contain(0, "4fa1c07b92de0f") and index.token_may_hold(0, "zzzzz")
+    assert not index.bloom_may_contain(0, "4fa1c07b92de0e")
 
 
 def check_sites(index: SegmentIndex, rows: list[dict[str, Any]]) -> None:
