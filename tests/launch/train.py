@@ -48,6 +48,8 @@ def main(kind: str, with_init: bool) -> None:
         import ranklog
 
         ranklog.init()
+        ranklog.log("started")
+        ranklog.flush(20)  # the agent, which is started now, is there before the fault
     dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=COLLECTIVE_S))
     rank = dist.get_rank()
     print(f"stdout of rank {rank} of {dist.get_world_size()}")

@@ -17,6 +17,8 @@ from ranklog.produce.spool import ProcessFiles
 
 # A parent that looks for ended children now and then has this long to tell how one ended.
 TOLD_S = 2.0
+# The kernel wakes our watch when a process ends; the watch needs a moment to look.
+SETTLE_S = 0.5
 
 
 class Endings:
@@ -48,7 +50,10 @@ class Endings:
         self._watch.watch(process.pid)
         if spool.is_alive(*who):
             return False
-        gone_at = self._gone_at.setdefault(who, self._clock())
+        if who not in self._gone_at:
+            self._gone_at[who] = self._clock()
+            self._watch.settle(process.pid, SETTLE_S)
+        gone_at = self._gone_at[who]
         return hurry or not process.launched or self._clock() - gone_at > TOLD_S
 
     def code(self, process: ProcessFiles) -> int | None:

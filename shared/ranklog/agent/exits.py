@@ -32,6 +32,7 @@ class ExitWatch:
         self._poll.register(self._wake, select.POLLIN)
         self._thread = threading.Thread(target=self._run, name="ranklog-exits", daemon=True)
         self._closed = False
+        self._seen = threading.Condition()  # an end was taken note of
 
     def watch(self, pid: int) -> None:
         """From now on; a process that is gone already stays unknown. Watching again does nothing."""
@@ -51,6 +52,11 @@ class ExitWatch:
     def code(self, pid: int) -> int | None:
         """How it ended, where that could be seen."""
         return self._codes.get(pid)
+
+    def settle(self, pid: int, timeout_s: float) -> None:
+        """Wait until the end of a process that is gone was taken note of."""
+        with self._seen:
+            self._seen.wait_for(lambda: pid not in self._pidfds.values(), timeout_s)
 
     def forget(self, pid: int) -> None:
         """Another process may come to have its number."""
@@ -72,11 +78,14 @@ class ExitWatch:
                 if fd == self._wake:
                     with contextlib.suppress(BlockingIOError):
                         os.read(fd, 4096)
-                elif (pid := self._pidfds.pop(fd, None)) is not None:
+                elif (pid := self._pidfds.get(fd)) is not None:
                     status = _status(pid, fd)
                     if status is not None:
                         self._codes[pid] = os.waitstatus_to_exitcode(status)
                     self._poll.unregister(fd)
+                    with self._seen:
+                        del self._pidfds[fd]
+                        self._seen.notify_all()
                     os.close(fd)
 
 

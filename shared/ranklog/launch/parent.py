@@ -19,6 +19,7 @@ from ranklog.launch.mirror import Mirror
 from ranklog.produce import spool
 from ranklog.produce.exits import write_exit
 from ranklog.produce.identity import Identity
+from ranklog.produce.manifest import Given, write
 from ranklog.produce.mirror import Copy
 from ranklog.produce.spool import ProcessFiles
 
@@ -96,12 +97,14 @@ class Parent:
         finally:
             for fd in outputs:
                 os.close(fd)
+        defs = self._folder / f"{incarnation}.defs"
+        write(defs, program.identity, Given(), command=program.words, environ=program.environ)
         described = ProcessFiles(
             identity=program.identity,
             incarnation=incarnation,
             pid=pid,
             start=spool.process_start(pid),
-            files=files,
+            files=files | ({spool.DEFS: defs.name} if defs.exists() else {}),
             launched=True,
         )
         spool.announce(self._folder, described)

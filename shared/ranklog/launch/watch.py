@@ -60,7 +60,7 @@ def context_of_caller() -> Context | None:
         if frame is None:
             break
         made = frame.f_locals.get("self")
-        if hasattr(made, "pids") and hasattr(made, "entrypoint"):
+        if hasattr(made, "pids") and hasattr(made, "wait"):
             return cast("Context", made)
         frame = frame.f_back
     return None
