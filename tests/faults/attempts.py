@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.faults.frameworks import FRAMEWORKS
-from tests.faults.noise import run_noise, start_kinds, start_noise, teardown_noise
+from tests.faults.noise import kernel_noise, run_noise, start_kinds, start_noise, teardown_noise
 from tests.faults.stamps import MS, SECOND, ampm
 from tests.faults.text_launch import agent_line, agent_start, kernel_start, step_cancelled
 from tests.faults.text_nccl import nccl_start
@@ -67,7 +67,7 @@ def open_attempt(w: World, t: int) -> int:
 
 def _says_nothing_of_ranks(w: World) -> bool:
     """Under labels and paths with local ranks some line has to say which rank is which."""
-    silent = w.scene.framework in ("megatron", "mxnet") or not w.scene.per_rank
+    silent = w.scene.framework in ("megatron", "mxnet", "hf") or not w.scene.per_rank
     return silent and w.scene.layout in ("tee", "torchrun_dir")
 
 
@@ -115,6 +115,7 @@ def run_until(w: World, training: Training, upto: int) -> None:
     """Healthy iterations before `upto` with their noise."""
     training.write(upto)
     run_noise(w, training, upto)
+    kernel_noise(w, training.start_ns)
 
 
 def fault_iteration(w: World, training: Training) -> int:

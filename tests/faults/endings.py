@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from tests.faults.stamps import MS, SECOND
+from tests.faults.text_c10d import store_gone
 from tests.faults.text_launch import (
     agent_closing,
     agent_failed,
@@ -53,6 +54,11 @@ def go_down(
     `hung` ranks don't react to SIGTERM and are killed. The agent of a `dark` node is gone, too.
     """
     first = min(t for t, _ in exits.values())
+    if w.topo.nodes > 1 and w.scene.torch >= "2.4" and w.chance(0.4):
+        for rank in w.some(range(w.topo.per_node, w.topo.ranks), 0.5):
+            if rank not in exits and w.topo.node(rank) != dark and rank not in (hung or ()):
+                at = first + int(w.rng.uniform(300, 2500) * MS)
+                w.say(rank, at, store_gone(w, rank, at))
     if w.scene.torchrun:
         nodes = [node for node in range(w.topo.nodes) if node != dark]
         return max(_reap_node(w, node, exits, first, hung or set()) for node in nodes)

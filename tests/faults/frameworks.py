@@ -141,12 +141,13 @@ class Megatron(Framework):
 
     def step(self, w: World, rank: int, t: int, s: Step) -> str:
         loss = "" if s.loss != s.loss else f" lm loss: {s.loss:.6E} |"
+        skipped = int(s.grad_norm == float("inf"))
         return (
             f" [{iso_us(w.clock(rank, t))}] iteration {s.iteration:8d}/{s.total:8d} | consumed samples:"
             f" {s.iteration * 256:12d} | elapsed time per iteration (ms): {s.step_s * 1000:.1f} | "
             f"throughput per GPU (TFLOP/s/GPU): {413.0 / max(s.step_s, 1e-3):.1f} | learning rate: "
             f"{s.lr:.6E} | global batch size: {256:5d} |{loss} loss scale: 1.0 | grad norm: "
-            f"{s.grad_norm:.3f} | number of skipped iterations: {0:3d} | number of nan iterations: "
+            f"{s.grad_norm:.3f} | number of skipped iterations: {skipped:3d} | number of nan iterations: "
             f"{int(s.loss != s.loss):3d} |"
         )
 
@@ -230,6 +231,33 @@ class Nemo(Framework):
             yield f"Rank {rank}: {own * 1000:.2f}ms"
 
 
+class HuggingFace(Framework):
+    """transformers' Trainer: dictionaries behind a progress bar, by rank 0, without a time."""
+
+    name = "hf"
+
+    def speakers(self, w: World) -> list[int]:
+        return [0]
+
+    def start(self, w: World, rank: int, t: int) -> Iterator[str]:
+        local = w.topo.local(rank)
+        text = f"Process rank: {rank}, device: cuda:{local}, n_gpu: 1, distributed training: True"
+        yield self.note(w, rank, t, "WARNING", text)
+
+    def step(self, w: World, rank: int, t: int, s: Step) -> str:
+        n, left = s.iteration, (s.total - s.iteration) * s.step_s
+        share = n * 100 // s.total
+        elapsed, eta = (f"{int(x) // 60:02d}:{int(x) % 60:02d}" for x in (n * s.step_s, left))
+        bar = f"\r{share:3d}%|{'#' * (share // 10):<10}| {n}/{s.total} [{elapsed}<{eta}, {s.step_s:5.2f}s/it]"
+        return (
+            f"{bar}\r{' ' * 40}\r{{'loss': {s.loss:.4f}, 'grad_norm': {s.grad_norm}, 'learning_rate': {s.lr}, "
+            f"'epoch': {n / s.total:.2f}}}"
+        )
+
+    def note(self, w: World, rank: int, t: int, level: str, text: str) -> str:
+        return f"[{level}|trainer.py:2314] {iso_comma(w.clock(rank, t))} >> {text}"
+
+
 class Mxnet(Framework):
     """MXNet's Speedometer: `accuracy=nan` on every line of a run that is well."""
 
@@ -263,7 +291,8 @@ class Sdk(Framework):
 
 
 FRAMEWORKS: dict[str, Framework] = {
-    f.name: f for f in (Plain(), Titan(), Megatron(), DeepSpeed(), Nemo(), Mxnet(), Sdk())
+    f.name: f
+    for f in (Plain(), Titan(), Megatron(), DeepSpeed(), Nemo(), HuggingFace(), Mxnet(), Sdk())
 }
 # those whose every rank may log its iterations, with how often it does
 PER_RANK = {"plain": 0.85, "titan": 0.5, "deepspeed": 0.5, "sdk": 1.0, "mxnet": 0.0}

@@ -86,7 +86,8 @@ class Job:
 
 def finish_job(seed: int, w: World, truth: Truth) -> Job:
     """Order what was said, label it as the layout does."""
-    for lines in w.processes.values():
+    others = (*w.agents.values(), *w.kernel.values(), *w.extra.values(), w.launcher)
+    for lines in (*w.processes.values(), *others):
         lines.sort(key=lambda line: line[0])
     streams = _LAYOUTS[w.scene.layout](w) + _beside(w)
     return Job(
@@ -191,10 +192,24 @@ def _tee(w: World) -> list[Stream]:
     streams = []
     for node, out in sorted(pieces.items()):
         out.sort(key=lambda piece: piece[0])
+        if bare and w.chance(0.4):
+            out = _joined(w, out)
         name = "console.txt" if merged else f"console_node{node}.txt"
         shown_lines: Lines = [(ns, text, None) for _, ns, text in out]
         streams.append(Stream(name, None, w.topo.hosts[node], "console", shown_lines))
     return streams
+
+
+def _joined(w: World, pieces: list[tuple[int, int, bytes]]) -> list[tuple[int, int, bytes]]:
+    """Two processes write at once: a line of an iteration stands behind another on one line."""
+    out: list[tuple[int, int, bytes]] = []
+    lost = w.rng.random(len(pieces)) < 0.02
+    for (at, ns, text), join in zip(pieces, lost.tolist(), strict=True):
+        if join and out and b"iteration" in text and b"iteration" in out[-1][2]:
+            out[-1] = (out[-1][0], out[-1][1], out[-1][2] + text)
+        else:
+            out.append((at, ns, text))
+    return out
 
 
 def _delayed(w: World, times: list[int]) -> list[int]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from tests.faults.frameworks import FRAMEWORKS
 from tests.faults.stamps import MS, SECOND, c10d
+from tests.faults.text_launch import dmesg
 from tests.faults.text_nccl import nccl
 from tests.faults.text_python import SITE, traceback_lines
 from tests.faults.training import Training
@@ -111,6 +112,22 @@ def _garbage(w: World, rank: int, t: int, number: int) -> None:
 
 
 _RUN = (_retry, _telemetry, _async_event, _garbage)
+
+
+def kernel_noise(w: World, t: int) -> None:
+    """Corrected errors and slow interrupts: any host has them on any day."""
+    if not w.scene.kernel_logs:
+        return
+    for _ in range(int(w.rng.poisson(1.0))):
+        node = w.any_node()
+        text = w.pick(
+            "pcieport 0000:00:02.0: AER: Corrected error received: 0000:00:02.0",
+            "mce: [Hardware Error]: Corrected error, no action required.",
+            "perf: interrupt took too long (2534 > 2500), lowering kernel.perf_event_max_sample_rate to 78750",
+            "EDAC MC0: 1 CE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0",
+        )
+        at = t + int(w.rng.uniform(10, 60) * SECOND)
+        w.say_kernel(node, at, dmesg(w, node, at, text))
 
 
 def teardown_noise(w: World, t: int) -> None:

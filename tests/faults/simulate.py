@@ -121,7 +121,7 @@ def _draw_scene(
     rng: np.random.Generator, fault: str, framework: str | None, layout: str | None
 ) -> Scene:
     story = STORIES[fault]
-    options = ["plain", "plain", "titan", "megatron", "deepspeed", "nemo"]
+    options = ["plain", "plain", "titan", "megatron", "deepspeed", "nemo", "hf"]
     options += ["mxnet"] if fault in ("healthy", "time_limit", "missing_file_all") else []
     if story.each:
         options = ["plain", "deepspeed"]

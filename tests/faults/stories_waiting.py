@@ -132,7 +132,7 @@ def hang_silent(w: World) -> Truth:
     k = fault_iteration(w, training)
     run_until(w, training, k)
     rank, t, it = w.any_rank(), training.time_of(k), training.number(k)
-    untimed = w.scene.framework == "nemo"  # whose silence no time shows
+    untimed = w.scene.framework in ("nemo", "hf")  # whose silence no time shows
     told = dumped = untimed or w.chance(0.55)
     if dumped:
         _stack_dumps(w, t + 600 * SECOND, rank)

@@ -152,6 +152,16 @@ def dump_signal(w: World, rank: int, t: int, done: int, work: Work, source: int)
     )
 
 
+def store_gone(w: World, rank: int, t: int) -> str:
+    """The store is on the first node: when that ends, everyone complains of it, whoever began."""
+    own, first = w.topo.host(rank), w.topo.hosts[0]
+    port = int(w.rng.integers(32768, 60999))
+    return (
+        f"[rank{rank}]:[W{c10d(w.clock(rank, t))} TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=4, "
+        f"addr=[{own}]:{port}, remote=[{first}]:29500): failed to recv, got 0 bytes"
+    )
+
+
 def ranges(ranks: Iterable[int]) -> str:
     """[0-3,5]"""
     out: list[list[int]] = []

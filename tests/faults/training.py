@@ -131,6 +131,9 @@ def make_training(w: World, start_ns: int, first: int | None = None) -> Training
     work[0] *= rng.uniform(1.5, 6)  # compilation, warm-up
     if rng.random() < 0.4:  # now and then everything is slow: a garbage collection, the file system
         work[rng.integers(1, count, 2)] *= rng.uniform(1.2, 1.8)
+    if rng.random() < 0.5:  # and now and then one rank is
+        for _ in range(int(rng.integers(1, 4))):
+            work[int(rng.integers(1, count)), int(rng.integers(ranks))] *= rng.uniform(1.3, 3)
     number = framework.first if first is None else first
     steps = number + np.arange(count) * framework.every
     curve = 2.1 + 8.4 * np.exp(-(steps + 1) / 40) + rng.normal(0, 0.03, count)
@@ -138,6 +141,8 @@ def make_training(w: World, start_ns: int, first: int | None = None) -> Training
     spread = 0.0 if same else 0.15
     loss = curve[:, None] + rng.normal(0, 1, (count, ranks)) * spread
     norm = np.repeat(rng.lognormal(0.2, 0.25, (count, 1)), ranks, axis=1)
+    if framework.name == "megatron" and first is None and rng.random() < 0.3:
+        norm[0] = np.inf  # the loss scale is still too large; the iteration is skipped
     every = framework.every * int(rng.integers(8, 20))
     t = Training(
         w, number, max(1000, number * 10), work, np.abs(loss), norm, start_ns, max(every, 1)
