@@ -85,7 +85,7 @@ GRAMS_TEXT_BYTES_MIN = 8 * MIB
 # the narrowest with at most so many buckets, and a count (a byte or less) for so many rows at least.
 SITE_TIMES_WIDTHS_NS = tuple(s * SECOND_NS for s in (1, 10, 60, 600, 3_600, 86_400))
 SITE_TIMES_BUCKETS_MAX = 64
-SITE_TIMES_ROWS_PER_COUNT = 32
+SITE_TIMES_ROWS_PER_COUNT = 16
 
 # A changed rule reaches every ingest within this.
 RULES_AGE_S_MAX = 60

@@ -44,7 +44,7 @@ def test_counts_that_are_cut_are_damage() -> None:
         (65, 10_000, 10),  # too many buckets of a second
         (3_000, 10_000, 60),
         (86_400 * 300, 100_000, None),  # too many buckets of a day
-        (20, 31, None),
+        (20, SITE_TIMES_ROWS_PER_COUNT - 1, None),
         (0, 10_000, None),  # bounds say it
     ],
 )

@@ -95,7 +95,9 @@ class Search:
     ) -> Iterator[list[tuple[Task, Outcome]]]:
         """Tasks with their outcomes, wave by wave; the first wave is small, a limit is often met in it."""
         tasks = self.tasks(plan, newest)
-        at, width = 0, _FIRST_WAVE_TASKS if newest is not None else len(tasks)
+        at, width = 0, len(tasks)
+        if newest is not None:
+            width = 1 if self._is_enough(tasks, plan.shape) else _FIRST_WAVE_TASKS
         while at < len(tasks):
             wave = tasks[at : at + width]
             with timed(self.report, "scan"):
@@ -104,6 +106,17 @@ class Search:
                 self.note(task, outcome)
             yield found
             at, width = at + width, min(4 * width, limits.SCATTER_CONCURRENCY_MAX)
+
+    def _is_enough(self, tasks: Sequence[Task], shape: Lines | Groups) -> bool:
+        """Whether the first segment alone has as many lines that match for sure as are wanted."""
+        if not tasks or not isinstance(shape, Lines) or shape.limit is None:
+            return False
+        first = tasks[0].segments[0]
+        if not first.certain or first.skip or first.after is not None:
+            return False
+        rows = self.scope.indexes[first.number].head.rows
+        found = rows if first.rows is None else sum(end - start for start, end in first.rows)
+        return found >= shape.limit
 
     def tasks(self, plan: Plan, newest: bool | None) -> list[Task]:
         """The plan's scans in tasks."""

@@ -18,7 +18,7 @@ from ranklog.merge.lines import FLOATS, line_rank
 from ranklog.merge.numbers import Numbers
 from ranklog.model.query import BUILTIN_FIELDS
 from ranklog.model.stream import Stream
-from ranklog.plan.prune_sites import SITE_FIELDS, SiteLines
+from ranklog.plan.prune_sites import SITE_FIELDS, Counted, SiteLines
 from ranklog.plan.scope import STREAM_FIELDS, template_text
 from ranklog.plan.tasks import Groups, Outcome
 
@@ -118,7 +118,9 @@ class GroupMerge:
         self._check_size()
 
     def _add(self, key: tuple[Any, ...], columns: dict[str, list[Any]], i: int) -> None:
-        total = self.groups.setdefault(key, GroupTotals())
+        total = self.groups.get(key)
+        if total is None:
+            total = self.groups[key] = GroupTotals()
         total.count += columns["count"][i]
         if self.shape.extent:
             first, last = columns["first_ns"][i], columns["last_ns"][i]
@@ -128,17 +130,28 @@ class GroupMerge:
         for stat in self.shape.stats:
             total.numbers.setdefault(stat, Numbers()).add(columns, stat, i)
 
-    def add_sites(self, number: int, lines: Sequence[SiteLines]) -> None:
+    def add_sites(self, number: int, counted: Counted) -> None:
         """Take lines that the index of a segment counted. Raises BadQuery over GROUPS_MAX."""
         templates = self._indexes[number].templates
-        for item in lines:
-            if item.lines:
-                key = tuple(_of_site(field, item, templates) for field in self._by)
-                for bucket, count in item.buckets:
-                    self.groups.setdefault((*key, bucket), GroupTotals()).count += count
-                if self._time is None:
-                    self.groups.setdefault(key, GroupTotals()).count += item.lines
+        buckets, bucket = counted.buckets, counted.bucket
+        for item in counted.lines:
+            if not item.lines:
+                continue
+            key = tuple([_of_site(field, item, templates) for field in self._by])
+            if self._time is None:
+                self._count(key, item.lines)
+            elif buckets is None:
+                self._count((*key, bucket), item.lines)
+            else:
+                for start, lines in buckets[item.position]:
+                    self._count((*key, start), lines)
         self._check_size()
+
+    def _count(self, key: tuple[Any, ...], lines: int) -> None:
+        total = self.groups.get(key)
+        if total is None:
+            total = self.groups[key] = GroupTotals()
+        total.count += lines
 
     def _check_size(self) -> None:
         if len(self.groups) > limits.GROUPS_MAX:
@@ -149,7 +162,7 @@ class GroupMerge:
     def add_total(self, lines: int) -> None:
         """Take lines that an index counted, where there are no fields."""
         if lines:
-            self.groups.setdefault((), GroupTotals()).count += lines
+            self._count((), lines)
 
     def _named(self, field: str, columns: dict[str, list[Any]]) -> list[Any]:
         """The field's value per row of the outcome."""

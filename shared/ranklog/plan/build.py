@@ -14,7 +14,7 @@ from ranklog.model import query as q
 from ranklog.model.index import StreamEntry
 from ranklog.plan.near import NearKeys
 from ranklog.plan.prune import Pruner
-from ranklog.plan.prune_sites import COUNTED_FIELDS, SiteLines, in_buckets
+from ranklog.plan.prune_sites import COUNTED_FIELDS, Counted, in_buckets
 from ranklog.plan.scope import Resolver, StreamTerms, can_match, prepare
 from ranklog.plan.segments import Kept, plan_scan
 from ranklog.plan.tables import tables_of
@@ -39,7 +39,7 @@ class Plan:
     row_groups_total: int = 0
     row_groups_pruned: int = 0
     explained: list[dict[str, Any]] = field(default_factory=list)
-    counted: dict[int, list[SiteLines]] = field(default_factory=dict)
+    counted: dict[int, Counted] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +93,15 @@ def build_plan(
     return plan
 
 
-def _counted(index: SegmentIndex, pruner: Pruner, options: PlanOptions) -> list[SiteLines] | None:
+def _counted(index: SegmentIndex, pruner: Pruner, options: PlanOptions) -> Counted | None:
     """Matching lines by call site from the index alone; None: they must be scanned."""
     by = options.count_by
     if options.full_scan or by is None or not COUNTED_FIELDS.issuperset(by):
         return None
     found, every_ns = pruner.counts(index, by_rank="rank" in by), options.count_every_ns
-    return found if found is None or every_ns is None else in_buckets(index, found, every_ns)
+    if found is None:
+        return None
+    return Counted(found) if every_ns is None else in_buckets(index, found, every_ns)
 
 
 def _entries(indexes: Iterable[SegmentIndex]) -> Iterable[StreamEntry]:

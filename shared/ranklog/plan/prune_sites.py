@@ -10,7 +10,7 @@ A set of sites is a Python int, bit by position in the table.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
 from typing import TypeAlias
@@ -43,30 +43,37 @@ SitesHold: TypeAlias = "Callable[[q.Field], int | None]"
 @dataclass(frozen=True, slots=True)
 class SiteLines:
     """Lines of a site that match; of one rank where `by_rank` was asked (None: without a rank).
-    `position`: of the site in its table. `buckets`: (start, lines) by time, where that was asked.
+    `position`: of the site in its table.
     """
 
     site: SiteCount
     rank: int | None
     lines: int
     position: int
-    buckets: Buckets = ()
 
 
-def in_buckets(
-    index: SegmentIndex, found: Sequence[SiteLines], every_ns: int
-) -> list[SiteLines] | None:
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Lines that an index counted. Where buckets of time were asked: all in the one that begins at
+    `bucket`, or (start, lines) by the position of the site."""
+
+    lines: Sequence[SiteLines]
+    bucket: int | None = None
+    buckets: Sequence[Buckets] | None = None
+
+
+def in_buckets(index: SegmentIndex, found: Sequence[SiteLines], every_ns: int) -> Counted | None:
     """The same lines by buckets of time, None where the index does not say when they were."""
     start = index.head.min_ts // every_ns
     if index.head.max_ts // every_ns == start:
-        return [replace(item, buckets=((start * every_ns, item.lines),)) for item in found]
+        return Counted(found, bucket=start * every_ns)
     times = index.site_times
     if times is None or every_ns % times.width_ns:
         return None
     if any(item.lines != item.site.count for item in found):
         return None  # some of its ranks
     buckets = tables_of(index).known(("buckets", every_ns), lambda: _widened(times, every_ns))
-    return [replace(item, buckets=buckets[item.position]) for item in found]
+    return Counted(found, buckets=buckets)
 
 
 def _widened(times: SiteTimes, every_ns: int) -> list[Buckets]:
