@@ -176,11 +176,13 @@ class Masker:
             return text
         return self._line(self._without_keys(text))
 
-    def metadata(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
-        """A copy with masked string values."""
+    def metadata(self, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The same, or a copy with masked string values."""
+        if not self.enabled or str not in map(type, metadata.values()):
+            return metadata
         masked = {}
         for name, value in metadata.items():
-            if isinstance(value, str) and value and self.enabled:
+            if isinstance(value, str) and value:
                 value = self._value(name, value)
             masked[name] = value
         return masked

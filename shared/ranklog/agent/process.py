@@ -36,6 +36,13 @@ class Policy:
     sampler: Callable[[], Sampler | None] = lambda: None
 
 
+def _main_channel(files: ProcessFiles) -> str:
+    """Where what is said of a process belongs: with definitions alone, a launcher's, to its output."""
+    texts = [channel for channel in files.files if channel not in _SDK_FILES]
+    has_lines = spool.JOURNAL in files.files or spool.RING in files.files
+    return spool.JOURNAL if has_lines or not texts else texts[0]
+
+
 class SpooledProcess:
     """Reads what a process wrote and gives it to a framer."""
 
@@ -52,7 +59,7 @@ class SpooledProcess:
         self.texts: dict[str, TextSource] = {}
         if any(name in files.files for name in _SDK_FILES):
             lines = SdkLines(
-                self.state(spool.JOURNAL),
+                self.state(_main_channel(files)),
                 self.state(TELEMETRY_CHANNEL),
                 files.metadata,
                 policy.masker,
@@ -115,7 +122,7 @@ class SpooledProcess:
         parts[0] += f" ended: {how}"
         if self.sdk is not None and self.sdk.lines.last_iteration is not None:
             parts.append(f"last iteration {self.sdk.lines.last_iteration}")
-        main = self.state(spool.JOURNAL) if self.sdk is not None else None
+        main = self._streams.get(spool.JOURNAL)
         last = (main.next_seq if main else sum(s.next_seq for s in self._streams.values())) - 1
         parts.append("nothing was logged" if last < 0 else f"last seq {last}")
         row = Row(now_ns, [", ".join(parts).encode()], level)

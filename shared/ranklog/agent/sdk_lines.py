@@ -123,7 +123,7 @@ class SdkLines:
             rank, metadata = next(iter(contexts.values()))
             if rank != STREAM_RANK:
                 batch.rank = array("i", [rank]) * len(batch)
-            if not metadata or not any(metadata.keys() & own.keys() for _, own in extras):
+            if not metadata or all(metadata.keys().isdisjoint(own) for _, own in extras):
                 batch.common, batch.metadata = metadata, extras
                 return
         else:
