@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -42,7 +43,30 @@ SITES = [
 ]
 
 
-def random_text(rng: random.Random) -> str:
+def random_id(rng: random.Random) -> str:
+    """A token, or some: ids that share parts, numbers that look like ids, one too long to index."""
+    pool = ["4fa1c07b92de", "4FA1c07b92df", "deadbeef4fa1c0", "c9d50aa1", "rank00012", "1234567e89"]
+    kind = rng.randrange(8)
+    if kind == 0:
+        return "-".join(f"{rng.getrandbits(4 * n):0{n}x}" for n in (8, 4, 4, 12))
+    if kind == 1:
+        return rng.choice(["1" * 70 + "x1" * 30, "x1" * 64, "a1" * 65])
+    if kind == 2:
+        return f"{rng.choice(['req', 'K', 's', ''])}{rng.randrange(10**8):08d}{rng.choice(['', 'e', 'k'])}"
+    if kind == 3:
+        return rng.choice(pool) + rng.choice(["", "x", "\u212a", "\u017f", "\x00", "é"])
+    if kind == 4:
+        return f"{rng.getrandbits(40):010X}"
+    token = rng.choice(pool)
+    cut = rng.randrange(len(token))
+    return token[cut:] + token[:cut]
+
+
+def random_text(rng: random.Random, ids: bool = False) -> str:
+    if ids and rng.random() < 0.6:
+        parts = [rng.choice([random_id(rng), *WORDS]) for _ in range(rng.randint(1, 4))]
+        parts.insert(rng.randint(0, len(parts)), random_id(rng))
+        return rng.choice(["", " ", " ", ":"]).join(parts)
     if rng.random() < 0.05:
         return ""
     if rng.random() < 0.02:
@@ -86,7 +110,8 @@ class Corpus:
                 assert report.bad == []
 
 
-def random_corpus(seed: int, *, batches: int = 3, rows: int = 40) -> Corpus:
+def random_corpus(seed: int, *, batches: int = 3, rows: int = 40, ids: bool = False) -> Corpus:
+    """`ids`: most lines hold some."""
     rng = random.Random(seed)
     streams = [
         Stream(TENANT, "llama", "17", 0, "gpu-01.cluster", r, r % 2, "stdout", "0")
@@ -105,7 +130,7 @@ def random_corpus(seed: int, *, batches: int = 3, rows: int = 40) -> Corpus:
         for _ in range(rows):
             stream = rng.choice(streams)
             ts += rng.choice([0, 1, SECOND, 60 * SECOND])
-            row = _random_row(rng, stream, ts)
+            row = _random_row(rng, stream, ts, ids)
             batch.append(row)
             corpus.lines.append(_line(row, next_seq[stream]))
             next_seq[stream] += 1
@@ -113,9 +138,9 @@ def random_corpus(seed: int, *, batches: int = 3, rows: int = 40) -> Corpus:
     return corpus
 
 
-def _random_row(rng: random.Random, stream: Stream, ts: int) -> Row:
+def _random_row(rng: random.Random, stream: Stream, ts: int, ids: bool) -> Row:
     return Row(
-        text=random_text(rng),
+        text=random_text(rng, ids),
         ts=ts,
         stream=stream,
         level=rng.choice([NO_LEVEL, NO_LEVEL, 10, 20, 30, 40, 50, 15]),
@@ -246,11 +271,48 @@ TERMS: Sequence[str] = (
 )
 
 
-def random_query(rng: random.Random, depth: int = 2) -> str:
+_ALNUM = re.compile(r"[0-9A-Za-z]+")
+_BEFORE, _BEHIND = ("", r"\b", "^", "[^0-9]"), ("", r"\b", "$", ".")
+
+
+def random_part(rng: random.Random, text: str, least: int, most: int) -> str:
+    size = rng.randint(least, most)
+    start = rng.randint(0, max(0, len(text) - size))
+    return text[start : start + size]
+
+
+def id_terms(rng: random.Random, corpus: Corpus, count: int) -> list[str]:
+    """Terms on parts of the corpus's tokens: there, in another case, changed, across their ends."""
+    texts = [text for line in corpus.lines if (text := line.text)]
+    tokens = [token for text in texts for token in _ALNUM.findall(text) if len(token) > 3]
+    return [_id_term(rng, rng.choice(texts), rng.choice(tokens)) for _ in range(count)]
+
+
+def _id_term(rng: random.Random, text: str, token: str) -> str:
+    part = random_part(rng, token, 3, 14)
+    at = rng.randrange(len(part))
+    kind = rng.randrange(8)
+    if kind == 0:  # a neighbour that hardly any token has
+        part = part[:at] + rng.choice("0af9Zk") + part[at + 1 :]
+    if kind == 1:
+        return f"/{rng.choice([part, part.upper(), part.lower()])}/i"
+    if kind == 2:
+        return f"/{rng.choice(_BEFORE)}{part}{rng.choice(_BEHIND)}/"
+    if kind == 3:
+        return f"/{part[:at]}[0-9a-f]{part[at + 1 :]}/{rng.choice(['', 'i'])}"
+    if kind == 4:
+        return f"/{part}|{random_part(rng, token, 5, 9)}x/"
+    if kind in (5, 6):
+        part = random_part(rng, text, 4, 20)
+    quoted = part.replace("\\", "\\\\").replace('"', '\\"').replace("\x00", "\\x00")
+    return f'"{quoted}"'
+
+
+def random_query(rng: random.Random, depth: int = 2, terms: Sequence[str] = TERMS) -> str:
     """Terms under AND, OR and NOT."""
     if depth == 0 or rng.random() < 0.35:
-        term = rng.choice(TERMS)
+        term = rng.choice(terms)
         return f"NOT {term}" if rng.random() < 0.25 else term
-    parts = [random_query(rng, depth - 1) for _ in range(rng.randint(2, 3))]
+    parts = [random_query(rng, depth - 1, terms) for _ in range(rng.randint(2, 3))]
     joined = rng.choice([" ", " OR ", " AND "]).join(parts)
     return f"NOT ({joined})" if rng.random() < 0.15 else f"({joined})"

@@ -2,7 +2,9 @@
 
     python -m tests.fuzz [--pairs 100000] [--seed 1] [--seconds 3600]
 
-A pair is one query over one corpus (lines with the pitfalls of real logs, in several segments, some stored twice).
+A pair is one query over one corpus (lines with the pitfalls of real logs, in several segments of several row groups,
+some stored twice). In two of three corpora most lines hold ids, and queries ask for parts of them; three of four
+have filters of grams, which otherwise only large segments have.
 Stops at the first difference and prints the seed that shows it again; prints the number of pairs that were tried.
 """
 
@@ -12,11 +14,24 @@ import argparse
 import random
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
 
 from ranklog.client import Client
+from ranklog.layout import filters, order
 from ranklog.plan.parse import parse_query
 from ranklog.store.memory import MemoryStore
-from tests.corpus_lines import BOUNDS, TENANT, Corpus, random_corpus, random_query
+from tests.corpus_lines import (
+    BOUNDS,
+    TENANT,
+    TERMS,
+    Corpus,
+    id_terms,
+    random_corpus,
+    random_query,
+)
 from tests.duckdb_only import duckdb_only
 from tests.ingest.frames import T0
 from tests.oracle import matching
@@ -39,19 +54,30 @@ def tell_difference(client: Client, corpus: Corpus, query: str) -> str | None:
     return None
 
 
+@contextmanager
+def small_groups(rng: random.Random) -> Iterator[None]:
+    """Segments in row groups of a few lines, now and then as they are."""
+    with pytest.MonkeyPatch.context() as patch:
+        if rng.random() < 0.8:
+            patch.setattr(order, "ROW_GROUP_ROWS", rng.choice([3, 5, 10]))
+            patch.setattr(order, "RARE_ROWS_MAX", rng.choice([0, 1, 4]))
+        if rng.random() < 0.75:
+            patch.setattr(filters, "GRAMS_TEXT_BYTES_MIN", 0)
+        yield
+
+
 def fuzz(pairs: int, seed: int, seconds: float) -> tuple[int, str | None]:
     """(pairs that were tried, the first difference)."""
     tried, ends_s = 0, time.monotonic() + seconds
     while tried < pairs and time.monotonic() < ends_s:
-        corpus, store, rng = (
-            random_corpus(seed, batches=2, rows=25),
-            MemoryStore(),
-            random.Random(seed),
-        )
-        corpus.ingest(store, twice=seed % 2 == 0)
+        ids, store, rng = seed % 3 > 0, MemoryStore(), random.Random(seed)
+        corpus = random_corpus(seed, batches=2, rows=25, ids=ids)
+        with small_groups(rng):
+            corpus.ingest(store, twice=seed % 2 == 0)
+        terms = [*TERMS, *id_terms(rng, corpus, 2 * len(TERMS))] if ids else TERMS
         with Client(store=store, tenant=TENANT) as client:
             for _ in range(min(QUERIES_PER_CORPUS, pairs - tried)):
-                difference = tell_difference(client, corpus, random_query(rng))
+                difference = tell_difference(client, corpus, random_query(rng, terms=terms))
                 tried += 1
                 if difference is not None:
                     return tried, f"seed {seed}: {difference}"
