@@ -81,12 +81,15 @@ SUMS = (1, 2**32 - 1, 0, 5, 6)  # of the footer, then of two chunks in two row g
 GRAMS = (GramFilter(b"\x00\xff", holds_long=True), GramFilter(b""))
 
 
-def encoded(head: IndexHead = HEAD, grams: Sequence[GramFilter] = ()) -> bytes:
+def encoded(
+    head: IndexHead = HEAD, grams: Sequence[GramFilter] = (), variables: bytes | None = b"\x07"
+) -> bytes:
     return encode_index(
         head,
         templates=TEMPLATES,
         template_rows=ROWS,
         longest_mixed=b"\x00\x05\x00",
+        longest_variables=variables,
         sites=SITES,
         footer_bytes=10,
         blooms=b"\xff" * 32,
@@ -101,6 +104,7 @@ def test_an_index_reads_back_whole() -> None:
     assert index.templates == TEMPLATES
     assert index.template_rows == ROWS
     assert index.longest_mixed == b"\x00\x05\x00"
+    assert index.longest_variables == (b"", b"\x07", b"")
     assert index.sites == SITES
     assert index.footer_bytes == 10
     assert index.sums == SUMS
@@ -147,6 +151,12 @@ def test_filters_of_other_row_groups_are_corrupt() -> None:
         SegmentIndex.open(encode_index(head), "k").bloom_may_contain(0, LONG)
 
 
+def test_lengths_of_other_variables_are_corrupt() -> None:
+    assert SegmentIndex.open(encoded(variables=None), "k").longest_variables is None
+    with pytest.raises(Corrupt, match="does not fit"):
+        _ = SegmentIndex.open(encoded(variables=b"\x07\x07"), "k").longest_variables
+
+
 def test_sums_of_other_chunks_are_corrupt() -> None:
     index = SegmentIndex.open(encode_index(HEAD, sums=SUMS[1:]), "k")
     with pytest.raises(Corrupt, match="does not fit"):
@@ -170,6 +180,7 @@ def read_all(data: bytes) -> None:
         index.sites,
         index.footer_bytes,
         index.sums,
+        index.longest_variables,
     )
     for i in range(len(index.head.row_groups)):
         index.bloom_may_contain(i, "a1")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import re2
 from hypothesis import given, settings
@@ -40,6 +42,23 @@ def might(pattern: str, text: str, flags: str = "", envelopes: tuple[str, ...] =
 )
 def test_a_template_might_hold_a_match(pattern: str, text: str, expected: bool) -> None:
     assert might(pattern, text) is expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "longest", "expected"),
+    [
+        (r"\d{5} \w+ \d{5}", b"\x05\x05", True),
+        (r"\d{5} \w+ \d{5}", b"\xff\xff", True),
+        (r"\d{5} \w+ \d{5}", b"\x05\x04", False),
+        (r"\d{5} \w+ \d{5}", b"\x04\x05", False),
+        (r"bucket \d{2,}", b"\x01\x09", False),
+        (r"et \d of", b"\x01\x01", True),
+        (r"[0-9a-f]{12}", b"\x0b\x0b", False),
+        (r"[0-9a-f]{12}", b"\x0c\x01", True),
+    ],
+)
+def test_short_variables_hold_no_long_match(pattern: str, longest: bytes, expected: bool) -> None:
+    assert Shape(pattern, "").might("bucket \0 of \0 bytes", ("",), longest) is expected
 
 
 def test_case_and_what_folds_to_it() -> None:
@@ -100,8 +119,12 @@ TEXTS = st.text(alphabet="ab7K9k .é\u212a", max_size=14)
 def test_what_matches_might_match(pattern: str, text: str, head: str, flags: str) -> None:
     shape = Shape(pattern, flags)
     compiled = re2.compile(f"(?{flags}){pattern}" if flags else pattern)
+    variables = [token for token in re.findall("[0-9A-Za-z]+", text) if re.search("[0-9]", token)]
+    longest = bytes(len(token) for token in variables)
     if compiled.search(text):
         assert shape.might(template_of(text), ("",))
+        assert shape.might(template_of(text), ("",), longest)
     envelope = f"{head} "
     if compiled.search(envelope + text):
         assert shape.might(template_of(text), ("", template_of(envelope)))
+        assert shape.might(template_of(text), ("", template_of(envelope)), longest)

@@ -24,6 +24,8 @@ from ranklog.layout.templates import (
     renumber,
 )
 from ranklog.layout.tokens import Extracted, extract
+from ranklog.layout.variables import longest_variables
+from ranklog.limits import GRAMS_TEXT_BYTES_MIN
 from ranklog.model.frame import Drop, Fence, StreamEnd
 from ranklog.model.index import FrameRef, IndexHead, SegmentRef, StreamEntry
 
@@ -124,6 +126,12 @@ def build_segment(
             longest_mixed=longest_by_template(
                 rows, order, tids, facts.extracted.longest, len(numbered.templates)
             ),
+            # a segment of little text is scanned as fast
+            longest_variables=longest_variables(
+                rows, order, tids, facts.extracted, numbered.templates
+            )
+            if head.text_bytes >= GRAMS_TEXT_BYTES_MIN
+            else None,
             sites=sites,
             times=times,
             footer_bytes=segment.footer_bytes,

@@ -9,7 +9,8 @@
 
 Numbers are little-endian and unsigned. Sections are zstd frames of msgpack, except `blom` (bare
 filters), `foot` (zstd of the length of the Parquet footer), `sums` (bare CRC-32s of the segment's
-parts) and `gram` (lengths of filters, and the bare filters); not every index has the last two, nor `time`. A reader skips tags it does not know; a change that it must know raises
+parts) and `gram` (lengths of filters, and the bare filters); not every index has the last two, nor `time`
+nor `vars` (zstd of bytes). A reader skips tags it does not know; a change that it must know raises
 the version. Pure: msgpack and zstandard only.
 """
 
@@ -19,7 +20,7 @@ import struct
 import zlib
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
 import msgpack
@@ -50,6 +51,7 @@ _FOOTER = struct.Struct("<Q")
 _TAGS = (b"head", b"tmpl", b"rows", b"long", b"site", b"foot", b"blom")
 _SUMS = b"sums"  # indexes from before it have none
 _GRAMS = b"gram"  # only in indexes of segments of much text
+_VARIABLES = b"vars"  # only in indexes of segments of much text
 _TIMES = b"time"  # only where its bytes are few for the rows
 # What a damaged section's msgpack may raise on its way into our values.
 _DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, struct.error)
@@ -63,6 +65,7 @@ def encode_index(
     templates: Sequence[str] = ("",),
     template_rows: Sequence[TemplateRows] = (),
     longest_mixed: bytes = b"\x00",
+    longest_variables: bytes | None = None,
     sites: Sequence[SiteCount] = (),
     footer_bytes: int = 0,
     blooms: bytes = b"",
@@ -94,6 +97,8 @@ def encode_index(
         sizes = (len(one.bits) << 1 | one.holds_long for one in grams)
         table = struct.pack(f"<{len(grams)}I", *sizes)
         sections[_GRAMS] = b"".join([table, *(one.bits for one in grams)])
+    if longest_variables is not None:
+        sections[_VARIABLES] = compress(longest_variables)
     if times is not None:
         sections[_TIMES] = packed(times_to_list(times))
     offset = _PREFIX.size + _SECTION.size * len(sections)
@@ -142,7 +147,7 @@ class SegmentIndex:
 
     def check(self) -> None:
         """Whether every section is there and undamaged, without unpacking any. Raises Corrupt."""
-        for tag in (*_TAGS, *({_SUMS, _GRAMS, _TIMES} & self._sections.keys())):
+        for tag in (*_TAGS, *({_SUMS, _GRAMS, _TIMES, _VARIABLES} & self._sections.keys())):
             self._stored(tag)
 
     def __repr__(self) -> str:
@@ -166,6 +171,18 @@ class SegmentIndex:
     def longest_mixed(self) -> bytes:
         """By tid: length of the longest mixed token, capped at 255."""
         return self._read(b"long", bytes)
+
+    @cached_property
+    def longest_variables(self) -> tuple[bytes, ...] | None:
+        """By tid: length of the longest token at each placeholder, capped at 255; None: not known."""
+        if _VARIABLES not in self._sections:
+            return None
+        lengths = self._read(_VARIABLES, bytes)
+        counts = [template.count(tokens_pure.PLACEHOLDER) for template in self.templates]
+        edges = [*accumulate(counts, initial=0)]
+        if edges[-1] != len(lengths):
+            raise Corrupt(f"section vars does not fit the templates: {self.key}")
+        return tuple(lengths[a:b] for a, b in pairwise(edges))
 
     @cached_property
     def sites(self) -> tuple[SiteCount, ...]:

@@ -20,6 +20,7 @@ BATCH_BYTES = 512 * 1024
 
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
+I32 = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.uint8]
 Flags = npt.NDArray[np.bool_]
 
@@ -46,7 +47,8 @@ class Extracted:
 
     `token_piece`, `token_hash`, `token_at`, `token_length`: indexed tokens with their place in the
     bytes. `longest`: uint8[n], longest mixed token. `run_piece`, `run_hash`, `run_at`, `run_length`:
-    letter runs that are not hex noise, with their place. `hex_piece`: pieces with runs of only a-f, may repeat.
+    letter runs that are not hex noise, with their place. `hex_piece`: pieces with runs of only a-f, may
+    repeat. `variables`: how many each piece has, `lengths`: of each of them, uint8, at most 255.
     """
 
     hashes: U64
@@ -60,6 +62,8 @@ class Extracted:
     run_at: I64
     run_length: I64
     hex_piece: I64
+    variables: I32
+    lengths: Bytes
 
 
 def extract(text: Bytes, offsets: I64) -> Extracted:
@@ -120,6 +124,8 @@ def _extract_batch(b: Bytes, off: I64) -> Extracted:
         token_length,
         _longest(piece, length, len(off) - 1),
         *_letter_runs(words, runs, off),
+        np.diff(counts).astype(np.int32),
+        np.minimum(ends - starts, 255).astype(np.uint8),
     )
 
 

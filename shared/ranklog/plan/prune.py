@@ -288,10 +288,12 @@ class _Shaped:
         """Templates, of those asked, that a matching text might have."""
         index = self.dictionary.index
         templates, envelopes = index.templates, index.head.envelopes or ("",)
+        longest = index.longest_variables
         known = tables_of(index).known(("shape", self.expr), dict[int, bool])
         for tid in bits(asked):
             if tid not in known:
-                known[tid] = not tid or self.shape.might(templates[tid], envelopes)
+                lengths = None if longest is None else longest[tid]
+                known[tid] = not tid or self.shape.might(templates[tid], envelopes, lengths)
         return mask(tid for tid in bits(asked) if known[tid])
 
     def reason(self, group: int, templates: int) -> Reason:

@@ -2,7 +2,8 @@
 
 The regex becomes an automaton that walks over the template. Where the template has a placeholder the
 automaton goes on for every token with a digit at once. So `\\d{5} \\w+ \\d{5}`, which has no literal,
-matches no line whose template lacks `¤ word ¤` or `¤ ¤ ¤`. It says no only where no such text matches:
+matches no line whose template lacks `¤ word ¤` or `¤ ¤ ¤`; nor one whose tokens there are shorter than
+five, where the index knows how long they get. It says no only where no such text matches:
 anchors match anywhere, and classes that the grammar does not know hold every character.
 
 The automaton has a position per character of the pattern (Glushkov's construction); a set of
@@ -173,29 +174,45 @@ class Shape:
         self._steps: dict[tuple[int, str], int] = {}
         self._in_token = self._accepting_any(WORD)
         self._digit = self._accepting_any(_DIGITS)
-        self._known: dict[tuple[tuple[str, ...], str], bool] = {}
+        self._known: dict[tuple[tuple[str, ...], str, bytes | None], bool] = {}
+        self._tokens: dict[tuple[int, int], int] = {}
         self._left = _CHARACTERS_MAX
 
-    def might(self, template: str, envelopes: Sequence[str]) -> bool:
-        """Whether a text of the template, behind one of the envelopes, might match."""
+    def might(self, template: str, envelopes: Sequence[str], longest: bytes | None = None) -> bool:
+        """Whether a text of the template, behind one of the envelopes, might match. `longest`: of each
+        placeholder's tokens, 255: or longer; None: any length."""
         if self._always:
             return True
-        key = (tuple(envelopes), template)
+        if not self._fits(template, envelopes, None):
+            return False
+        return longest is None or self._fits(template, envelopes, longest)
+
+    def _fits(self, template: str, envelopes: Sequence[str], longest: bytes | None) -> bool:
+        key = (tuple(envelopes), template, longest)
         if key not in self._known:
             self._left -= len(template)
-            if self._left < 0 or len(self._steps) > _STEPS_MAX:
+            if self._left < 0 or len(self._steps) + len(self._tokens) > _STEPS_MAX:
                 return True
-            self._known[key] = self._might(template, envelopes)
+            self._known[key] = self._might(template, envelopes, longest)
         return self._known[key]
 
-    def _might(self, template: str, envelopes: Sequence[str]) -> bool:
+    def _might(self, template: str, envelopes: Sequence[str], longest: bytes | None) -> bool:
         state = self._start
         for envelope in envelopes:
             reached = self._walk(self._start, envelope)
             if reached == _MATCH:
                 return True
             state |= reached
-        return self._walk(state, template) == _MATCH
+        if longest is None:
+            return self._walk(state, template) == _MATCH
+        parts = template.split(PLACEHOLDER)
+        for part, length in zip(parts, longest, strict=False):
+            state = self._walk(state, part)
+            if state != _MATCH:
+                state = self._short_token(state, length)
+            if state == _MATCH:
+                return True
+        return self._walk(state, parts[-1]) == _MATCH
 
     def _walk(self, state: int, text: str) -> int:
         steps = self._steps
@@ -226,6 +243,27 @@ class Shape:
             return _MATCH
         digit = self._after(before & self._digit)
         return _MATCH if digit == _MATCH else self._through(digit)
+
+    def _short_token(self, state: int, length: int) -> int:
+        """Behind any token of at most so many characters, one of them a digit; 255: any length."""
+        key = (state, length)
+        if length < 255 and key not in self._tokens:
+            self._tokens[key] = self._behind_short(state, length)
+        return self._token(state) if length == 255 else self._tokens[key]
+
+    def _behind_short(self, state: int, length: int) -> int:
+        behind, without, having = 0, state, 0  # positions after characters without and with a digit
+        for _ in range(length):
+            digit = self._after(without & self._digit)
+            more = self._after(having & self._in_token) if having else 0
+            following = self._after(without & self._in_token)
+            if _MATCH in (digit, more, following):
+                return _MATCH
+            if (digit | more, following) == (having, without):
+                break
+            having, without = digit | more, following
+            behind |= having
+        return behind
 
     def _through(self, state: int) -> int:
         """Behind any letters and digits, or none."""
