@@ -72,7 +72,7 @@ def capture_descriptors(
         os.close(fd)
     spool.announce(folder, owner)
     os.environ[VARIABLE] = str(captured.prefix)
-    guard_streams(captured.consoles, tell)
+    guard_streams(captured.consoles, tell, lambda: _wait_for_mirror(captured))
     report_faults()
     return captured
 
@@ -103,6 +103,10 @@ def finish_capture(captured: Captured) -> None:
     The descriptors stay captured: what is printed while Python ends is someone's last words.
     """
     flush_python()
+    _wait_for_mirror(captured)
+
+
+def _wait_for_mirror(captured: Captured) -> None:
     deadline = time.monotonic() + MIRROR_WAIT_S
     for fd in captured.sources:
         while os.lseek(fd, 0, os.SEEK_CUR) < os.fstat(fd).st_size and time.monotonic() < deadline:

@@ -55,11 +55,14 @@ class _Guarded(io.FileIO):
             give_back(reason)
 
 
-def guard_streams(consoles: tuple[int, ...], tell: Callable[[str], None]) -> None:
+def guard_streams(
+    consoles: tuple[int, ...], tell: Callable[[str], None], shown: Callable[[], None]
+) -> None:
     """Put the layer under `sys.stdout` and `sys.stderr`, which stay the objects they are.
 
     They are line-buffered from here on: a file's block buffer would die with the process. Objects
-    that somebody put in their place are left alone.
+    that somebody put in their place are left alone. `shown` returns when the console has all that
+    was written.
     """
     given_back = False
 
@@ -68,6 +71,7 @@ def guard_streams(consoles: tuple[int, ...], tell: Callable[[str], None]) -> Non
         if given_back:
             return
         given_back = True
+        shown()  # what is in the files comes before what goes to the console itself
         for number, console in enumerate(consoles, 1):
             os.dup2(console, number)
         message = f"output goes to the console alone from here on: {reason}"
