@@ -78,6 +78,7 @@ STORIES: dict[str, Story] = {
     "healthy": Story(stories_state.healthy),
 }
 FAULTS = tuple(name for name in STORIES if name != "healthy")
+_OWN_LOSS = ("plain", "deepspeed", "sdk")  # whose lines show a rank's own loss
 _TORCH = ("2.8", "2.8", "2.5", "2.2")  # 1.13 tags no traceback with its rank
 
 
@@ -92,7 +93,8 @@ def simulate(
     """A job; ValueError for a name or a size that is none."""
     _check(ranks, fault, framework, layout)
     rng = np.random.default_rng([seed, _SALT])
-    drawn = "healthy" if rng.random() < _HEALTHY_SHARE else FAULTS[int(rng.integers(len(FAULTS)))]
+    shown = [name for name in FAULTS if _why_not(name, framework, layout) is None]
+    drawn = "healthy" if rng.random() < _HEALTHY_SHARE else shown[int(rng.integers(len(shown)))]
     fault = fault or drawn
     story = STORIES[fault]
     size = int(rng.choice(_SIZES, p=_SHARES))
@@ -111,10 +113,19 @@ def _check(ranks: int | None, fault: str | None, framework: str | None, layout: 
     for name, known in ((fault, STORIES), (framework, FRAMEWORKS), (layout, LAYOUTS)):
         if name is not None and name not in known:
             raise ValueError(f"no {name!r} among {', '.join(known)}")
-    if layout == "bare" and fault and not STORIES[fault].bare:
-        raise ValueError(f"a console without labels does not show whose fault {fault!r} is")
+    if fault and (why := _why_not(fault, framework, layout)):
+        raise ValueError(why)
     if "sdk" in (framework, layout) and not {framework, layout} <= {"sdk", None}:
         raise ValueError("the sdk is a framework and a layout: give both or one")
+
+
+def _why_not(fault: str, framework: str | None, layout: str | None) -> str | None:
+    """Why no text of these would show whose fault it is; None where it would."""
+    if layout == "bare" and not STORIES[fault].bare:
+        return f"a console without labels does not show whose fault {fault!r} is"
+    if STORIES[fault].each and framework not in (*_OWN_LOSS, None):
+        return f"{framework} does not print each rank's loss, which shows {fault!r}"
+    return None
 
 
 def _draw_scene(
@@ -124,7 +135,7 @@ def _draw_scene(
     options = ["plain", "plain", "titan", "megatron", "deepspeed", "nemo", "hf"]
     options += ["mxnet"] if fault in ("healthy", "time_limit", "missing_file_all") else []
     if story.each:
-        options = ["plain", "deepspeed"]
+        options = list(_OWN_LOSS[:2])
     layouts = ["rank_files", "torchrun_dir", "tee", "srun", "bare" if story.bare else "tee"]
     if framework is None:
         if layout is None:

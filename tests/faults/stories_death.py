@@ -189,7 +189,6 @@ def _everyone(
 _CUDA = (
     "CUDA error: uncorrectable ECC error encountered",
     "CUDA error: unspecified launch failure",
-    "CUDA error: misaligned address",
 )
 
 

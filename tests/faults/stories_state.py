@@ -11,8 +11,8 @@ from tests.faults.stamps import MS, SECOND, iso_t
 from tests.faults.stories_waiting import finish_or_go_on
 from tests.faults.striking import of_node, of_rank, of_word, strike
 from tests.faults.text_launch import agent_signal, dmesg, srun_exits, step_cancelled
-from tests.faults.text_nccl import nccl_completion
-from tests.faults.text_python import SITE, Frame, script_frames, tagged, traceback_lines
+from tests.faults.text_nccl import REMOTE_ERROR, nccl_completion
+from tests.faults.text_python import BACKWARD, SITE, Frame, script_frames, tagged, traceback_lines
 from tests.faults.training import Training
 from tests.faults.truth import ALL, NOBODY, UNDECIDABLE, Truth
 from tests.faults.waiting import time_out
@@ -178,13 +178,17 @@ def link_flap(w: World) -> Truth:
             "mlx5_core 0000:1b:00.0: Port: 1 Link DOWN",
         ]
         w.say_kernel(node, t, *(dmesg(w, node, t, text) for text in lines))
+    raises = w.chance(0.6)
     for other in sorted(near | {node}):
         for rank in w.some(w.topo.on_node(other), 0.8) or [w.topo.on_node(other)[0]]:
             at = t + int(w.rng.uniform(9000, 16000) * MS)
             far = node if other != node else sorted(near)[rank % len(near)]
             peer = far * w.topo.per_node + w.topo.local(rank)
             at = w.say_all(rank, at, nccl_completion(w, rank, min(peer, w.topo.ranks - 1)))
-            exits[rank] = (at + int(w.rng.uniform(7000, 9000) * MS), -6)
+            if raises:
+                lines = list(traceback_lines(script_frames(w, *BACKWARD), REMOTE_ERROR))
+                at = w.say_all(rank, at + 400 * MS, tagged(w, rank, lines))
+            exits[rank] = (at + int(w.rng.uniform(7000, 9000) * MS), 1 if raises else -6)
     go_down(w, exits)
     if nodes == 2 and not w.scene.kernel_logs:
         return of_word("link_flap", UNDECIDABLE, "network", t, it, note="each names the other")

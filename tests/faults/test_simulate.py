@@ -93,11 +93,19 @@ def test_a_job_has_as_many_ranks_as_are_asked_for(ranks: int) -> None:
         {"framework": "keras"},
         {"layout": "tape"},
         {"fault": "slow_rank", "layout": "bare"},
+        {"fault": "nan_replica", "framework": "megatron"},
     ],
 )
 def test_what_no_job_can_be_is_refused(arguments: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=str(next(iter(arguments.values())))):
         simulate(1, **arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_layout_is_given_faults_that_it_shows(layout: str) -> None:
+    jobs = [simulate(seed, layout=layout, ranks=16) for seed in range(60)]
+    assert {job.scene.layout for job in jobs} == {layout}
+    assert all(STORIES[job.truth.fault].bare for job in jobs) or layout != "bare"
 
 
 def test_lines_of_a_process_are_in_the_order_of_its_clock() -> None:

@@ -30,6 +30,12 @@ def nccl_start(w: World, rank: int, comm_id: int) -> Iterator[str]:
     yield nccl(w, rank, f"{comm} {where} - Init COMPLETE")
 
 
+REMOTE_ERROR = (
+    "torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:"
+    "2251, remote process exited or there was a network error, NCCL version 2.21.5"
+)
+
+
 def nccl_completion(w: World, rank: int, peer: int) -> Iterator[str]:
     """InfiniBand gave up on a peer's node."""
     port = int(w.rng.integers(32768, 60999))
