@@ -22,6 +22,7 @@ from ranklog.agent.admission import Admission
 from ranklog.agent.endings import Endings
 from ranklog.agent.exits import has_writers
 from ranklog.agent.framer import Framer
+from ranklog.agent.host import HostStreams
 from ranklog.agent.mask import Masker
 from ranklog.agent.process import Policy, SpooledProcess
 from ranklog.agent.sampling import Sampler
@@ -50,6 +51,7 @@ class Options:
     sampler: Callable[[], Sampler | None] = lambda: None
     quota_bytes: int = quota.QUOTA_BYTES
     mirror: dict[str, BinaryIO] = field(default_factory=dict)  # channel -> console
+    host: HostStreams | None = None
 
 
 @dataclass(slots=True)
@@ -75,6 +77,7 @@ class Collector:
         """`boot` names this run of the operating system. Raises OSError where the log can't be."""
         self._folder = folder
         self._options = options or Options()
+        self._host = self._options.host
         self._admission = Admission()
         self._policy = Policy(self._options.masker, self._admission, self._options.sampler)
         self._mirrored: dict[Path, int] = {}
@@ -112,6 +115,9 @@ class Collector:
             more = self._read(hurry)
             now = now_ns()
             streams = [state for one in self.processes.values() for state in one.streams]
+            if self._host is not None:
+                more = self._host.read(self._framer, now, final=hurry) or more
+                streams += self._host.streams
             self._framer.fence_past_hours(streams, now)
             ages = {"age_ns": FRAME_AGE_NS, "urgent_age_ns": URGENT_AGE_NS}
             if hurry or self._framer.is_due(now, **ages) or self._somebody_waits():
@@ -136,6 +142,15 @@ class Collector:
         """Secrets by kind, since it began."""
         return self._options.masker.counts
 
+    @property
+    def host_logs(self) -> dict[str, str]:
+        """The host's logs that are asked for: how many lines of them there are, or what is missing."""
+        if self._host is None:
+            return {}
+        told = {one.channel: one.reason for one in self._host.missing}
+        read = {name: f"{one.records} lines" for name, one in self._host.sources.items()}
+        return told | read
+
     def anyone_alive(self) -> bool:
         """Whether a process that it reads runs still."""
         files = [process.files for process in self.processes.values()]
@@ -151,6 +166,8 @@ class Collector:
         """Log and send all that is there, streams' ends included; how many frames are left."""
         until = time.monotonic() + timeout_s
         self.sender.urgent_first = True
+        if self._host is not None and not self.processes and not any(spool.announced(self._folder)):
+            self._host.end(self._framer)
         while self.poll(hurry=True, send=send) and time.monotonic() < until:
             pass
         while (self.wal.unsent or self._uncommitted) and time.monotonic() < until:
@@ -162,6 +179,8 @@ class Collector:
         """Let go of the files; what they hold stays."""
         for process in self.processes.values():
             process.close()
+        if self._host is not None:
+            self._host.close()
         self._endings.close()
         self.wal.close()
 
@@ -173,18 +192,22 @@ class Collector:
         self._is_same_boot = known.get("boot") == boot
         if self._is_same_boot:
             self._framer = Framer(known["id"], self.wal.state.get("chains"))
+            if self._host is not None and "logs" in self.wal.state.get("host", {}):
+                self._host.restore(self.wal.state["host"]["logs"], now_ns())
             return
         self._framer = Framer(spool.new_incarnation())
         gone = dict.fromkeys(self.wal.state.get("chains", {}))
         agent = {"boot": boot, "id": self._framer.agent}
         self._old_processes = self.wal.state.pop("processes", {})
         self.wal.state["processes"] = {}
-        self.wal.append([], {"agent": agent, "chains": gone})
+        self.wal.append([], {"agent": agent, "chains": gone, "host": {"logs": None}})
 
     def _discover(self) -> None:
         for files in spool.announced(self._folder, self.processes):
             try:
-                self.processes[files.incarnation] = self._adopt(files)
+                process = self.processes[files.incarnation] = self._adopt(files)
+                if self._host is not None and not process.done:
+                    self._host.follow(files, self._framer, now_ns())
             except OSError:  # another agent took it away
                 continue
 
@@ -301,7 +324,9 @@ class Collector:
         }
         if not frames and not any(one["done"] for one in saved.values()):
             return
-        change = {"chains": chains, "processes": saved}
+        change: dict[str, Any] = {"chains": chains, "processes": saved}
+        if self._host is not None and (host := self._host.changed()) is not None:
+            change["host"] = {"logs": host}
         self._uncommitted = _Uncommitted(frames, change, saved)
         self._committed()
 
@@ -324,6 +349,8 @@ class Collector:
         self._uncommitted, self.disk_error = None, ""
         for name, saved in waiting.saved.items():
             self.processes[name].committed(saved, place)
+        if self._host is not None and "host" in waiting.change:
+            self._host.committed(waiting.change["host"]["logs"])
         return True
 
     def _look_at_quota(self) -> None:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from ranklog.agent import status
 from ranklog.agent.collector import POLL_S, Collector, Options
+from ranklog.agent.host import HostStreams
+from ranklog.agent.host_logs import parse_host_logs
 from ranklog.agent.sending import Sender
 from ranklog.agent.settings import options_from
 from ranklog.agent.sinks import Sink, open_sink
@@ -95,7 +97,14 @@ def _tell(folder: Path, collector: Collector, destination: str, started_at: floa
         status.write(folder, status.describe(collector, destination, started_at))
 
 
-def work(folder: Path, destination: str, *, once: bool = False, mirror: bool = False) -> int:
+def work(
+    folder: Path,
+    destination: str,
+    *,
+    once: bool = False,
+    mirror: bool = False,
+    host_logs: Sequence[str] = (),
+) -> int:
     """An agent for the folder, unless one works on it: 0, or 1 where `once` left something.
 
     Raises RanklogError, OSError.
@@ -107,6 +116,9 @@ def work(folder: Path, destination: str, *, once: bool = False, mirror: bool = F
     options = options_from(os.environ)
     if mirror:
         options.mirror = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
+    logs = parse_host_logs(host_logs or [os.environ.get("RANKLOG_HOST_LOGS", "")])
+    if logs:
+        options.host = HostStreams(logs, options.masker, os.environ)
     sink = open_sink(destination, os.environ)
     while True:
         with spool.collector_lock(folder) as ours:
@@ -122,7 +134,7 @@ def work(folder: Path, destination: str, *, once: bool = False, mirror: bool = F
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """`python -m ranklog.agent SPOOL DESTINATION [--once] [--mirror]`."""
+    """`python -m ranklog.agent SPOOL DESTINATION [--once] [--mirror] [--host-logs LOGS]`."""
     parser = argparse.ArgumentParser(prog="python -m ranklog.agent", description=__doc__)
     parser.add_argument("spool", type=Path)
     parser.add_argument("destination", help="directory, store, kinesis://STREAM or https://…")
@@ -130,9 +142,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--mirror", action="store_true", help="copy captured output to this console"
     )
+    parser.add_argument("--host-logs", help="kernel, nccl, slurm, kubelet or auto", default="")
     options = parser.parse_args(arguments)
     try:
-        return work(options.spool, options.destination, once=options.once, mirror=options.mirror)
+        return work(
+            options.spool,
+            options.destination,
+            once=options.once,
+            mirror=options.mirror,
+            host_logs=[options.host_logs] if options.host_logs else (),
+        )
     except (RanklogError, OSError) as error:
         print(f"ranklog: nothing is sent: {error}", file=sys.stderr)
         return 2

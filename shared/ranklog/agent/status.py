@@ -45,6 +45,7 @@ def describe(collector: Collector, destination: str, started_at: float) -> dict[
         "damaged_frames": wal.damaged,
         "lost_by_quota": sum(collector.lines_lost.values()),
         "masked": dict(collector.masked),
+        "host_logs": collector.host_logs,
         "processes": [_process(one) for one in named[:PROCESSES_MAX]],
         "more_processes": max(0, len(named) - PROCESSES_MAX),
     }

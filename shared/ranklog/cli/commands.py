@@ -154,6 +154,22 @@ COMMANDS: tuple[Command, ...] = (
         example="ranklog sql 'SELECT rank, count(*) FROM lines GROUP BY rank' --run llama-8b",
     ),
     Command(
+        "agent",
+        "sends what ranks of this host log, until none does; `agent status` tells what it does",
+        "ranklog.cli.agent",
+        tuple(flag for flag in flags.WHERE if flag.name == "--json") + flags.AGENT,
+        (Positional("status", "what the agent does now: sources, what waits, errors", many=True),),
+        example="ranklog agent --destination https://logs.example.com --host-logs auto",
+    ),
+    Command(
+        "replay",
+        "sends what a left-over spool holds",
+        "ranklog.cli.replay",
+        tuple(flag for flag in flags.WHERE if flag.name == "--json") + flags.REPLAY,
+        (Positional("DIR", "the spool: what $RANKLOG_SPOOL named"),),
+        example="ranklog replay /local/ranklog-1000 --destination kinesis://logs",
+    ),
+    Command(
         "serve",
         "serves the HTTP API of a store on this machine",
         "ranklog.cli.serve",

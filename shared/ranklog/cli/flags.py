@@ -163,6 +163,33 @@ JOB = (
     Flag("--tenant", "whose lines (default: $RANKLOG_TENANT, else default)", "NAME"),
 )
 
+AGENT = (
+    Flag("--spool", "the folder that ranks log into (default: $RANKLOG_SPOOL)", "DIR"),
+    Flag(
+        "--destination",
+        "a folder, store:DIR, s3://bucket, kinesis://STREAM or the https://… of an API "
+        "(default: $RANKLOG_DESTINATION)",
+        "URL",
+    ),
+    Flag("--once", "send what is there, and end"),
+    Flag("--mirror", "copy captured output to this console"),
+    Flag(
+        "--host-logs",
+        "follow logs of the host too: kernel, nccl, slurm, kubelet, or auto; NAME=FILE for another place",
+        "LOGS",
+    ),
+)
+
+REPLAY = (
+    Flag(
+        "--destination",
+        "where to: a folder, store:DIR, s3://bucket, kinesis://STREAM or the https://… of an API "
+        "(default: $RANKLOG_DESTINATION)",
+        "URL",
+    ),
+    Flag("--timeout", "give up after S seconds (default: 3600)", "S", 3600.0, type=seconds),
+)
+
 COMPARE = (
     Flag("--ranks", "ranks to set side by side, 2 to 8 of them: 0,7 or 0-3", "RANKS"),
     Flag("--with", "another run to hold --run against, rank by rank", "RUN"),
@@ -236,6 +263,8 @@ ALL: tuple[tuple[Flag, ...], ...] = (
     WHERE,
     RESTRICTIONS,
     SEARCH,
+    AGENT,
+    REPLAY,
     COMPARE,
     DOCTOR,
     RUNS,

@@ -1,0 +1,114 @@
+"""`ranklog agent`: the node agent by hand, and what the one that works does."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ranklog.cli.console import Console
+from ranklog.cli.tables import print_table, shown_bytes
+from ranklog.errors import BadInput
+
+
+def run(arguments: argparse.Namespace, console: Console) -> int:
+    """Work until nobody logs any more, or tell the status. 1: no agent works, or not all is sent."""
+    from ranklog.produce import spool
+
+    folder = Path(arguments.spool) if arguments.spool else spool.default_spool(os.environ)
+    action = " ".join(arguments.status_words)
+    if action == "status":
+        return _status(folder.absolute(), console)
+    if action:
+        raise BadInput(f"agent {action}: no such action", hint="ranklog agent, or agent status")
+    destination = arguments.destination or os.environ.get("RANKLOG_DESTINATION")
+    if not destination:
+        raise BadInput("send where?", hint="--destination, or $RANKLOG_DESTINATION")
+    from ranklog.agent.main import work
+
+    return work(
+        folder.absolute(),
+        destination,
+        once=arguments.once,
+        mirror=arguments.mirror,
+        host_logs=[arguments.host_logs] if arguments.host_logs else (),
+    )
+
+
+def _status(folder: Path, console: Console) -> int:
+    from ranklog.agent import status
+
+    found = status.read(folder)
+    if console.json:
+        console.object(found or {"running": False, "spool_folder": str(folder)})
+        return 0 if found and found["running"] else 1
+    if found is None:
+        console.line(f"no agent has worked on {folder}")
+        return 1
+    for line in _lines(folder, found):
+        console.line(console.safe(line))
+    rows = [row for process in found["processes"] for row in _rows(process)]
+    if rows:
+        heads = ["run", "rank", "pid", "source", "lines", "masked", "read up to", "behind"]
+        print_table(console, heads, rows)
+    if found["more_processes"]:
+        console.note(f"and {found['more_processes']} processes more")
+    return 0 if found["running"] else 1
+
+
+def _lines(folder: Path, found: dict[str, Any]) -> Iterator[str]:
+    state = (
+        f"works, pid {found['pid']}" if found["running"] else "none works now; the last one told"
+    )
+    yield f"agent      {state}, {_ago(found['at'])}"
+    yield f"spool      {folder}"
+    yield f"sends to   {found['destination']}"
+    log, sent, space = found["log"], found["sent"], found["spool"]
+    yield f"waiting    {log['frames']:,} frames, {shown_bytes(log['bytes'])}"
+    yield (
+        f"sent       {sent['frames']:,} frames, {shown_bytes(sent['bytes'])}, "
+        f"last {_ago(sent['last_at'])}, refused {sent['refused']}"
+    )
+    yield (
+        f"disk       {shown_bytes(space['used_bytes'])} of {shown_bytes(space['quota_bytes'])}"
+        f"{', lost ' + format(found['lost_by_quota'], ',') + ' lines' if found['lost_by_quota'] else ''}"
+    )
+    if found["masked"]:
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(found["masked"].items()))
+        yield f"masked     {kinds}"
+    for name, told in sorted(found["host_logs"].items()):
+        yield f"host log   {name}: {told}"
+    for key, word in (("error", "error"), ("disk_error", "disk error")):
+        if found[key]:
+            yield f"{word:<10} {found[key]}"
+
+
+def _rows(process: dict[str, Any]) -> Iterator[list[object]]:
+    for name, source in process["sources"].items():
+        channel = "logging" if name == "sdk" else name
+        stream = process["streams"].get(channel, {"lines": 0, "masked": 0})
+        place = source
+        if name == "sdk":
+            ring, journal = source["ring"], source["journal"]
+            place = ring or {**(journal or {"offset": 0}), "lag_bytes": None}
+        behind = place.get("lag_bytes")
+        yield [
+            process["run"],
+            process["rank"],
+            process["pid"],
+            channel,
+            stream["lines"],
+            stream["masked"],
+            place.get("cursor", place.get("offset")),
+            None if behind is None else shown_bytes(behind),
+        ]
+
+
+def _ago(at: float | None) -> str:
+    if at is None:
+        return "never"
+    seconds = max(0, round(time.time() - at))
+    return f"{seconds} s ago" if seconds < 600 else f"{seconds // 60} min ago"
