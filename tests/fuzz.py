@@ -20,7 +20,7 @@ from contextlib import contextmanager
 import pytest
 
 from ranklog.client import Client
-from ranklog.layout import filters, order
+from ranklog.layout import build, filters, order
 from ranklog.plan.parse import parse_query
 from ranklog.store.memory import MemoryStore
 from tests.corpus_lines import (
@@ -62,7 +62,8 @@ def small_groups(rng: random.Random) -> Iterator[None]:
             patch.setattr(order, "ROW_GROUP_ROWS", rng.choice([3, 5, 10]))
             patch.setattr(order, "RARE_ROWS_MAX", rng.choice([0, 1, 4]))
         if rng.random() < 0.75:
-            patch.setattr(filters, "GRAMS_TEXT_BYTES_MIN", 0)
+            for module in (build, filters):
+                patch.setattr(module, "GRAMS_TEXT_BYTES_MIN", 0)
         yield
 
 

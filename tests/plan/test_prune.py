@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranklog.errors import BadQuery
+from ranklog.layout import build as build_module
 from ranklog.layout import filters, order
 from ranklog.model.frame import NO_ITERATION, NO_LEVEL, STREAM_RANK
 from ranklog.model.query import Expr, NearSet
@@ -26,7 +27,8 @@ def small_row_groups() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(order, "ROW_GROUP_ROWS", ROWS)
         patch.setattr(order, "RARE_ROWS_MAX", 0)
-        patch.setattr(filters, "GRAMS_TEXT_BYTES_MIN", 0)
+        for module in (build_module, filters):
+            patch.setattr(module, "GRAMS_TEXT_BYTES_MIN", 0)
         yield
 
 
@@ -318,7 +320,8 @@ BUS = ["fell off the bus", "fell off the bus7", "x9fell off the bus", "fell off 
         ),
         (["9deadbeef4", "9feedcafe4", "deadbeef"], "eadbe", ["9deadbeef4", "deadbeef"]),
         (["no 1234567e890", "no 12345 x", "no x1"], "4567e8", ["no 1234567e890", "no x1"]),
-        (["no 1234567890", "no x12345678", "x9"], "34567", ["no 1234567890", "no x12345678", "x9"]),
+        (["no 1234567890", "no x12345678", "x9"], "34567", ["no 1234567890", "no x12345678"]),
+        (["no 1234567 x", "no 12345 y"], "234567", ["no 1234567 x"]),
         (["a1" * 65, "b2" * 65, "4fa1c07b92de"], "c07b92", ["a1" * 65, "b2" * 65, "4fa1c07b92de"]),
         (["4fa1c07b92de", "x\x00 5fa1c17b92de"], "a1c17b", ["x\x00 5fa1c17b92de"]),
         (["4fa1c07b92de é", "éfa1c07bé"], "fa1c07bé", ["éfa1c07bé"]),

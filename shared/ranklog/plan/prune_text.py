@@ -91,6 +91,10 @@ class Dictionary:
         """Templates of which a row has a mixed token of that length; 0 always."""
         return self._tables.with_mixed(min(least, _LONGEST_CAP))
 
+    def with_variable(self, least: int) -> int:
+        """The same of tokens with a digit, mixed or not."""
+        return self._tables.with_variable(min(least, _LONGEST_CAP))
+
     def may_hold(self, variable: Variable, group: int) -> bool:
         """Whether a token with a digit in the group's rows might hold the word."""
         key = (variable, group)
@@ -178,6 +182,8 @@ class LiteralTerm:
             for variable in variables:
                 if variable.least:
                     templates &= self._dictionary.with_mixed(variable.least)
+                else:
+                    templates &= self._dictionary.with_variable(len(variable.word))
             yield templates, variables
 
 

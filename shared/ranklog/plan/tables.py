@@ -119,6 +119,20 @@ class SegmentTables:
         beyond = self.all & ~((1 << len(longest)) - 1)
         return beyond | 1 | mask(i for i, length in enumerate(longest) if length >= least)
 
+    def with_variable(self, least: int) -> int:
+        """Templates of which a row has a token with a digit of that length; 0 always."""
+        return self.known(("variable", least), lambda: self._with_variable(least))
+
+    def _with_variable(self, least: int) -> int:
+        longest = self._index.longest_variables
+        if longest is None or self._index.head.envelopes != (
+            "",
+        ):  # an envelope's are not among them
+            return self.all
+        return 1 | mask(
+            tid for tid, lengths in enumerate(longest) if max(lengths, default=0) >= least
+        )
+
     @cached_property
     def runs(self) -> tuple[str | None, ...]:
         """Letter runs of each row group, blanks around them; None: not listed."""
