@@ -72,9 +72,9 @@ def fuzz(pairs: int, seed: int, seconds: float) -> tuple[int, str | None]:
     tried, ends_s = 0, time.monotonic() + seconds
     while tried < pairs and time.monotonic() < ends_s:
         ids, store, rng = seed % 3 > 0, MemoryStore(), random.Random(seed)
-        corpus = random_corpus(seed, batches=2, rows=25, ids=ids)
+        corpus = random_corpus(seed, batches=1 + seed % 2, rows=25, ids=ids)
         with small_groups(rng):
-            corpus.ingest(store, twice=seed % 2 == 0)
+            corpus.ingest(store, twice=seed % 4 == 1)
         terms = [*TERMS, *id_terms(rng, corpus, 2 * len(TERMS))] if ids else TERMS
         with Client(store=store, tenant=TENANT) as client:
             for _ in range(min(QUERIES_PER_CORPUS, pairs - tried)):
