@@ -18,7 +18,7 @@ ARROWS = {
     "model": set(),
     "produce": {"model"},
     # ingest and what it needs only where the destination is a store, lazily
-    "agent": {"model", "produce", "stream", "store", "rules", "ingest"},
+    "agent": {"model", "produce", "stream", "store", "rules", "ingest", "importer"},
     "launch": {"model", "produce", "agent", "stream"},
     "doctor": {"model", "produce", "agent", "launch", "store"},
     "stream": {"model", "store"},

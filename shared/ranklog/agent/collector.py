@@ -28,6 +28,7 @@ from ranklog.agent.process import Policy, SpooledProcess
 from ranklog.agent.sampling import Sampler
 from ranklog.agent.sending import Sender
 from ranklog.agent.sinks import SingleSink, Sink
+from ranklog.agent.tail import TailStreams
 from ranklog.agent.wal import Wal
 from ranklog.agent.wal_segment import WalFrame
 from ranklog.model.frame import FrameStream
@@ -52,6 +53,7 @@ class Options:
     quota_bytes: int = quota.QUOTA_BYTES
     mirror: dict[str, BinaryIO] = field(default_factory=dict)  # channel -> console
     host: HostStreams | None = None
+    tail: TailStreams | None = None
 
 
 @dataclass(slots=True)
@@ -77,7 +79,7 @@ class Collector:
         """`boot` names this run of the operating system. Raises OSError where the log can't be."""
         self._folder = folder
         self._options = options or Options()
-        self._host = self._options.host
+        self._host, self._tail = self._options.host, self._options.tail
         self._admission = Admission()
         self._policy = Policy(self._options.masker, self._admission, self._options.sampler)
         self._mirrored: dict[Path, int] = {}
@@ -96,6 +98,8 @@ class Collector:
     @property
     def is_idle(self) -> bool:
         """No process is left whose lines are not delivered."""
+        if self._tail is not None and self._tail.is_open:
+            return False
         return not self.processes and self._uncommitted is None and not self.wal.unsent
 
     def exited(self, pid: int, start: str, code: int) -> None:
@@ -118,6 +122,9 @@ class Collector:
             if self._host is not None:
                 more = self._host.read(self._framer, now, final=hurry) or more
                 streams += self._host.streams
+            if self._tail is not None:
+                more = self._tail.read(self._framer, now, final=hurry) or more
+                streams += self._tail.streams
             self._framer.fence_past_hours(streams, now)
             ages = {"age_ns": FRAME_AGE_NS, "urgent_age_ns": URGENT_AGE_NS}
             if hurry or self._framer.is_due(now, **ages) or self._somebody_waits():
@@ -179,8 +186,9 @@ class Collector:
         """Let go of the files; what they hold stays."""
         for process in self.processes.values():
             process.close()
-        if self._host is not None:
-            self._host.close()
+        for followed in (self._host, self._tail):
+            if followed is not None:
+                followed.close()
         self._endings.close()
         self.wal.close()
 
@@ -194,13 +202,17 @@ class Collector:
             self._framer = Framer(known["id"], self.wal.state.get("chains"))
             if self._host is not None and "logs" in self.wal.state.get("host", {}):
                 self._host.restore(self.wal.state["host"]["logs"], now_ns())
+            if self._tail is not None:
+                self._tail.restore(self.wal.state.get("tail", {}).get("files") or [])
             return
         self._framer = Framer(spool.new_incarnation())
         gone = dict.fromkeys(self.wal.state.get("chains", {}))
         agent = {"boot": boot, "id": self._framer.agent}
         self._old_processes = self.wal.state.pop("processes", {})
         self.wal.state["processes"] = {}
-        self.wal.append([], {"agent": agent, "chains": gone, "host": {"logs": None}})
+        self.wal.append(
+            [], {"agent": agent, "chains": gone, "host": {"logs": None}, "tail": {"files": None}}
+        )
 
     def _discover(self) -> None:
         for files in spool.announced(self._folder, self.processes):
@@ -226,7 +238,8 @@ class Collector:
         elif before is not None:
             process.restore(before, streams=False)
         else:
-            spool.write_ack(acked, *spool.read_ack(acked))
+            with contextlib.suppress(OSError):  # full: then a lost log would not be noticed
+                spool.write_ack(acked, *spool.read_ack(acked))
         if process.done:
             process.end = self.wal.end
         for channel, source in process.texts.items():
@@ -327,6 +340,8 @@ class Collector:
         change: dict[str, Any] = {"chains": chains, "processes": saved}
         if self._host is not None and (host := self._host.changed()) is not None:
             change["host"] = {"logs": host}
+        if self._tail is not None and (files := self._tail.changed()) is not None:
+            change["tail"] = {"files": files}
         self._uncommitted = _Uncommitted(frames, change, saved)
         self._committed()
 
@@ -351,6 +366,8 @@ class Collector:
             self.processes[name].committed(saved, place)
         if self._host is not None and "host" in waiting.change:
             self._host.committed(waiting.change["host"]["logs"])
+        if self._tail is not None and "tail" in waiting.change:
+            self._tail.committed(waiting.change["tail"]["files"])
         return True
 
     def _look_at_quota(self) -> None:

@@ -19,12 +19,13 @@ from ranklog.agent.host_logs import parse_host_logs
 from ranklog.agent.sending import Sender
 from ranklog.agent.settings import options_from
 from ranklog.agent.sinks import Sink, open_sink
+from ranklog.agent.tail import Tail, TailStreams
 from ranklog.errors import RanklogError
 from ranklog.produce import spool
 
 # What is left when the agent is told to stop has this long to be sent; a request in flight a little
 # longer. Slurm kills 30 s after SIGTERM.
-STOP_S, LAST_REQUEST_S = 14.0, 4.0
+STOP_S, LAST_REQUEST_S = 12.0, 3.0
 # An agent that nobody needs any more ends; the next process starts another.
 IDLE_S = 2.0
 # With no process alive and the destination down for this long, the spool is left to a later agent.
@@ -104,6 +105,7 @@ def work(
     once: bool = False,
     mirror: bool = False,
     host_logs: Sequence[str] = (),
+    tails: Sequence[Tail] = (),
 ) -> int:
     """An agent for the folder, unless one works on it: 0, or 1 where `once` left something.
 
@@ -119,6 +121,8 @@ def work(
     logs = parse_host_logs(host_logs or [os.environ.get("RANKLOG_HOST_LOGS", "")])
     if logs:
         options.host = HostStreams(logs, options.masker, os.environ)
+    if tails:
+        options.tail = TailStreams(tails, options.masker)
     sink = open_sink(destination, os.environ)
     while True:
         with spool.collector_lock(folder) as ours:

@@ -46,8 +46,11 @@ class TextSource:
         masker: Masker,
         copies: Copies | None = None,
         admission: Admission | None = None,
+        *,
+        is_ours: bool = True,
     ) -> None:
-        """`copies`: what the process prints of lines that it logs; it is left out."""
+        """`copies`: what the process prints of lines that it logs; it is left out. A file that is not
+        ours, or is a link in the spool, keeps its disk blocks."""
         self.path = path
         self.state = state
         self.records = 0
@@ -58,6 +61,7 @@ class TextSource:
         self._keys = KeyBlocks(masker)
         self._copies = copies
         self._admission = admission or Admission()
+        self._is_ours = is_ours and not path.is_symlink()
         self._seen = 0  # the file's size at the last reading: its copies are noted by now
         self._pending = b""
         self._group: int | None = None
@@ -90,11 +94,16 @@ class TextSource:
         size = os.fstat(self._fd).st_size
         return {"offset": self.offset, "lag_bytes": max(0, size - self.offset)}
 
+    def size(self) -> tuple[int, int]:
+        """Bytes now, and when it was changed last (ns)."""
+        status = os.fstat(self._fd)
+        return status.st_size, status.st_mtime_ns
+
     def free(self, saved: Sequence[Any], *, upto: int | None = None) -> None:
         """What was read up to there is in the log: give disk blocks back, `upto` an offset at most."""
         end = saved[0] if upto is None else min(saved[0], upto)
         end -= end % PUNCH_BYTES
-        if end > self._punched:
+        if self._is_ours and end > self._punched:
             fd = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
             punch_hole(fd, self._punched, end - self._punched)
             os.close(fd)

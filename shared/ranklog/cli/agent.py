@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ranklog.cli.console import Console
 from ranklog.cli.tables import print_table, shown_bytes
 from ranklog.errors import BadInput
+
+if TYPE_CHECKING:
+    from ranklog.agent.tail import Tail
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
@@ -29,13 +34,38 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         raise BadInput("send where?", hint="--destination, or $RANKLOG_DESTINATION")
     from ranklog.agent.main import work
 
+    tails = _tails(arguments)
+    if tails and not arguments.spool:
+        # Beside an agent that ranks of this host have.
+        name = hashlib.blake2b("\n".join([destination, *arguments.tail]).encode(), digest_size=6)
+        folder = folder.with_name(f"{folder.name}-tail-{name.hexdigest()}")
     return work(
         folder.absolute(),
         destination,
+        tails=tails,
         once=arguments.once,
         mirror=arguments.mirror,
         host_logs=[arguments.host_logs] if arguments.host_logs else (),
     )
+
+
+def _tails(arguments: argparse.Namespace) -> list[Tail]:
+    if not arguments.tail:
+        return []
+    from ranklog.agent.tail import Tail
+    from ranklog.importer.paths import rank_by_pattern
+
+    return [
+        Tail(
+            pattern,
+            tenant=os.environ.get("RANKLOG_TENANT") or "default",
+            run=arguments.run or os.environ.get("RANKLOG_RUN"),
+            launch=arguments.launch or os.environ.get("RANKLOG_LAUNCH"),
+            host=os.environ.get("RANKLOG_HOST") or socket.gethostname(),
+            rank_from=rank_by_pattern(arguments.rank_from) if arguments.rank_from else None,
+        )
+        for pattern in arguments.tail
+    ]
 
 
 def _status(folder: Path, console: Console) -> int:

@@ -171,6 +171,16 @@ AGENT = (
         "(default: $RANKLOG_DESTINATION)",
         "URL",
     ),
+    Flag(
+        "--tail",
+        "follow log files of a running job: a folder (such as torchrun's --log-dir) or a glob; again "
+        "for more",
+        "DIR",
+        repeat=True,
+    ),
+    Flag("--run", "with --tail: the run's name (default: what the job's processes say)", "NAME"),
+    Flag("--launch", "with --tail: the launch's id (default: as --run)", "ID"),
+    Flag("--rank-from", "with --tail: an expression whose group is the rank in a path", "REGEX"),
     Flag("--once", "send what is there, and end"),
     Flag("--mirror", "copy captured output to this console"),
     Flag(
@@ -263,6 +273,7 @@ ALL: tuple[tuple[Flag, ...], ...] = (
     WHERE,
     RESTRICTIONS,
     SEARCH,
+    JOB,
     AGENT,
     REPLAY,
     COMPARE,
