@@ -12,7 +12,7 @@ from tests.faults.job import Job
 from tests.faults.simulate import simulate
 from tests.faults.test_simulate import text_of
 
-SEEDS = range(10)
+SEEDS = range(8)
 
 
 def own_text(job: Job, rank: int) -> bytes:
@@ -219,6 +219,20 @@ REASONS: dict[str, Callable[[bytes], bool]] = {
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_came_from_outside_is_said_by_a_launcher(fault: str, seed: int) -> None:
     assert REASONS[fault](text_of(simulate(seed, fault=fault)))
+
+
+def test_some_faults_strike_again_after_a_restart() -> None:
+    again = 0
+    for seed in range(60):
+        job = simulate(seed, fault="oom_rank", ranks=8)
+        if re.search(rb"Worker group FAILED. 2/3 attempts left", text_of(job)):
+            again += 1
+            (rank,) = job.truth.ranks
+            own = [p for p in job.processes if p.rank == rank]
+            assert [any(b"out of memory" in text for _, text, _ in p.lines) for p in own] == [
+                True
+            ] * 2
+    assert again
 
 
 def test_victims_are_first_in_a_fair_share_of_jobs() -> None:
