@@ -71,20 +71,26 @@ def corpus_lines(count: int) -> list[str]:
 class SpoolOfRings:
     """A spool of ranks that logged into rings, as `ranklog.init` does."""
 
-    def __init__(self, folder: Path, ranks: int = RANKS, ring_bytes: int = RING_BYTES) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        ranks: int = RANKS,
+        ring_bytes: int = RING_BYTES,
+        ring_folder: Path | None = None,
+    ) -> None:
         self.folder = folder
+        ring_folder = ring_folder or folder
         self.rings: list[Ring] = []
         self._defs: list[int] = []
+        self._has_calls = False
         spool.make_spool(folder)
         for rank in range(ranks):
             name = f"{rank:016x}"
-            self.rings.append(Ring.create(folder / f"{name}.ring", ring_bytes))
+            ring = ring_folder / f"{name}.ring"
+            self.rings.append(Ring.create(ring, ring_bytes))
             self._defs.append(spool.open_append(folder / f"{name}.defs"))
             who = Identity("default", "bench", "l1", 0, "n0", rank, rank, ranks)
-            files = {
-                spool.RING: str(folder / f"{name}.ring"),
-                spool.DEFS: f"{name}.defs",
-            }
+            files = {spool.RING: str(ring), spool.DEFS: f"{name}.defs"}
             start = spool.process_start(os.getpid())
             spool.announce(folder, ProcessFiles(who, name, os.getpid(), start, files))
 
@@ -97,15 +103,28 @@ class SpoolOfRings:
 
     def texts(self, lines: Sequence[str]) -> None:
         """Lines that were formatted by the rank, of the call sites of the corpus."""
-        for number, message in enumerate(MESSAGES, 1):
+        for number, message in enumerate(() if self._has_calls else MESSAGES, 1):
             site = message.site
             self.define([records.SITE, number, site.site, site.function, site.logger])
             self.define([records.CALL, number, number, message.level, None])
+        self._has_calls = True
         sites = len(MESSAGES)
         for at, line in enumerate(lines):
             word = (at % sites + 1) << 40 | TEXT << 32
             ring = self.rings[at % len(self.rings)]
             ring.write(word, time.time_ns(), at // 100, 0, line.encode(), False)
+
+    def at_levels(self, lines: Sequence[str], levels: Sequence[int]) -> None:
+        """Lines of one call site at each level."""
+        for number in range(0, 60, 10):
+            if not self._has_calls:
+                self.define([records.SITE, number + 1, f"a.py:{number}", None, None])
+                self.define([records.CALL, number + 1, number + 1, number, None])
+        self._has_calls = True
+        for at, (line, level) in enumerate(zip(lines, levels, strict=True)):
+            word = (level + 1) << 40 | TEXT << 32
+            ring = self.rings[at % len(self.rings)]
+            ring.write(word, time.time_ns(), 0, 0, line.encode(), False)
 
     def arguments(self, count: int) -> None:
         """Lines whose formatting waits for the agent."""

@@ -54,8 +54,7 @@ def make_room(wal: Wal, bytes_wanted: int, lost: Lost) -> int:
                     lost(stream)
             except RanklogError:
                 keep = 0
-        wal.drop(number, entry, keep)
-        freed += entry.length - keep
+        freed += wal.drop(number, entry, keep)
     return freed
 
 

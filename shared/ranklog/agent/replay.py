@@ -6,7 +6,6 @@ Frames go out as they lie in the log; what processes wrote and nobody framed yet
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,12 +44,10 @@ def replay(
             raise Unavailable(
                 f"an agent works on {folder}", hint="`ranklog agent status` shows what it does"
             )
-        collector = Collector(folder, sink, options)
-        until = time.monotonic() + timeout_s
-        if collector.anyone_alive():
-            collector.close()
+        if any(spool.is_alive(one.pid, one.start) for one in spool.announced(folder)):
             raise Unavailable(f"processes of {folder} run still", hint="start an agent for it")
-        left = collector.drain(max(0.0, until - time.monotonic()))
+        collector = Collector(folder, sink, options)
+        left = collector.drain(timeout_s)
         sender = collector.sender
         collector.close()
     os.sync()

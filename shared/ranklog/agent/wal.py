@@ -48,6 +48,7 @@ from ranklog.agent.wal_segment import (
 # A file's disk blocks are taken when it is made, so that writing into it never meets a full disk.
 SEGMENT_BYTES = 8 * limits.MIB
 # What is handed to the sender at once.
+PAGE_BYTES = 4096
 BATCH_FRAMES, BATCH_BYTES = 64, 4 * limits.MIB
 
 State = dict[str, Any]
@@ -84,12 +85,15 @@ class Wal:
     def __init__(self, folder: Path, *, segment_bytes: int = SEGMENT_BYTES) -> None:
         """Continue what is there; `state` is {} where nothing is. Raises OSError."""
         self._folder = folder
-        self._segment_bytes = segment_bytes
         self._lock = threading.RLock()
         self._segments: list[_Segment] = []
         self.state: State = {}
         self.damaged = 0  # frames that could not be read back
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        room = os.statvfs(folder)
+        # Two files of a small disk must not be all of it.
+        share = room.f_bavail * room.f_frsize // 16
+        self._segment_bytes = max(ALLOCATED_BYTES_MIN, min(segment_bytes, share))
         for path in sorted(folder.glob("*.wal")):
             self._recover(path)
         if not self._segments:
@@ -245,12 +249,21 @@ class Wal:
             found = [segment for segment in self._segments if segment.number == number]
             return read_frame(found[0].fd, entry) if found else None
 
-    def drop(self, number: int, entry: Entry, keep_bytes: int) -> None:
-        """Give a frame up: its first `keep_bytes` (the header) stay, its disk blocks are given back."""
+    def drop(self, number: int, entry: Entry, keep_bytes: int) -> int:
+        """Give a frame up: its first `keep_bytes` (the header) stay, its disk blocks are given back.
+
+        Returns how many bytes that frees.
+        """
         with self._lock:
             segment = self._segment(number)
             self._set(segment, entry, DROPPED)
-            punch_hole(segment.fd, entry.at + keep_bytes, entry.length - keep_bytes)
+            first, end = entry.at + keep_bytes, entry.at + entry.length
+            punched = punch_hole(segment.fd, first, end - first)
+            before = self.disk_bytes if self._segments[0].unsent == 0 else 0
+            self._drop_front()
+            freed = before - self.disk_bytes if before else 0
+            whole_pages = end // PAGE_BYTES * PAGE_BYTES - -(-first // PAGE_BYTES) * PAGE_BYTES
+            return max(freed, whole_pages if punched else 0, 0)
 
     def close(self) -> None:
         """Let go of the files; what they hold stays."""
