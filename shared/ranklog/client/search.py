@@ -83,6 +83,7 @@ class Search:
                 self.reader.regexes,
                 options,
             )
+        self.failed += plan.failed
         report = self.report
         report.segments_listed = plan.segments_listed
         report.segments_pruned = plan.segments_pruned

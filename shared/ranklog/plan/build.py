@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from ranklog.errors import Corrupt
 from ranklog.layout.index import SegmentIndex
 from ranklog.model import query as q
 from ranklog.model.index import StreamEntry
@@ -27,7 +28,8 @@ Skips: TypeAlias = Mapping[int, Sequence[tuple[int, int, int]]]
 @dataclass(slots=True)
 class Plan:
     """What to scan, and what was left out. `explained`: one object per segment, where asked for.
-    `counted`: segments whose lines the index has counted, by call site.
+    `counted`: segments whose lines the index has counted, by call site. `failed`: indexes that
+    contradict themselves, with the reason; their bytes are those that were written.
     """
 
     expr: LeafExpr
@@ -40,6 +42,7 @@ class Plan:
     row_groups_pruned: int = 0
     explained: list[dict[str, Any]] = field(default_factory=list)
     counted: dict[int, Counted] = field(default_factory=dict)
+    failed: list[dict[str, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,31 +69,56 @@ def build_plan(
 ) -> Plan:
     """Scans of every segment that might hold a match. Raises BadQuery for what can't be asked."""
     prepared = prepare(expr)
-    keys = NearKeys(prepared.near, _entries(indexes.values()))
-    plan = Plan(prepared.expr, shape)
     streams = StreamTerms(regexes)
-    resolver = Resolver(prepared, regexes, streams)
-    pruner = Pruner(expr, regexes, streams)
+    planner = _Planner(
+        Plan(prepared.expr, shape),
+        options,
+        prepared.near,
+        NearKeys(prepared.near, _entries(indexes.values())),
+        Resolver(prepared, regexes, streams),
+        Pruner(expr, regexes, streams),
+    )
+    plan = planner.plan
     for number, index in indexes.items():
         if index.head.segment is None:
             continue
+        try:
+            planner.add(number, index, skips.get(number, ()))
+        except Corrupt as error:
+            plan.failed.append({"segment": index.key, "reason": error.message})
+    plan.near = planner.keys.rows()
+    return plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    """Adds segments to a plan, one by one."""
+
+    plan: Plan
+    options: PlanOptions
+    near: Sequence[q.NearSet]
+    keys: NearKeys
+    resolver: Resolver
+    pruner: Pruner
+
+    def add(self, number: int, index: SegmentIndex, skip: Sequence[tuple[int, int, int]]) -> None:
+        """Raises Corrupt where sections of the index contradict each other."""
+        plan, options, groups = self.plan, self.options, len(index.head.row_groups)
         plan.segments_listed += 1
-        plan.row_groups_total += len(index.head.row_groups)
-        kept = _keep(index, plan, resolver, pruner, options)
+        plan.row_groups_total += groups
+        kept = _keep(index, plan, self.resolver, self.pruner, options)
         if kept is None:
             plan.segments_pruned += 1
-            plan.row_groups_pruned += len(index.head.row_groups)
-            continue
-        plan.row_groups_pruned += len(index.head.row_groups) - len(kept.row_groups)
-        kept.skip = skips.get(number, ())
-        counted = None if kept.skip else _counted(index, pruner, options)
+            plan.row_groups_pruned += groups
+            return
+        plan.row_groups_pruned += groups - len(kept.row_groups)
+        kept.skip = skip
+        counted = None if skip else _counted(index, self.pruner, options)
         if counted is not None:
             plan.counted[number] = counted
-            continue
-        scan = plan_scan(number, index, kept, prepared.expr, shape)
-        plan.scans.append(_with_near(scan, index, keys, prepared.near, options))
-    plan.near = keys.rows()
-    return plan
+            return
+        scan = plan_scan(number, index, kept, plan.expr, plan.shape)
+        plan.scans.append(_with_near(scan, index, self.keys, self.near, options))
 
 
 def _counted(index: SegmentIndex, pruner: Pruner, options: PlanOptions) -> Counted | None:
