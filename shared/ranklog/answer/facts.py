@@ -54,6 +54,9 @@ def run_facts(row: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, 
     for key, value in flatten(row["topology"]).items():
         if value is not None:
             facts[f"topology.{key}"] = [value]
+    names = [str(file.get("path", "")).rpartition("/")[2] for file in manifest.get("files", ())]
+    if names:
+        facts["file"] = list(names)
     _add_hosts(facts, manifest.get("hosts", {}))
     return facts
 
@@ -129,7 +132,7 @@ def _fields(expr: q.Expr) -> Iterable[q.Field]:
 
 def _texts(facts: Facts) -> list[str]:
     """What a word is looked for in: names, owner, tags, command."""
-    plain = ("run_id", "owner", "command", "host", "state")
+    plain = ("run_id", "owner", "command", "host", "state", "file")
     names = [key.partition(".")[2] for key in facts if key.startswith(("tags.", "datasets."))]
     tags = [str(v) for key, values in facts.items() if key.startswith("tags.") for v in values]
     return [str(v) for key in plain for v in facts.get(key, ())] + names + tags
