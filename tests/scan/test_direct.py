@@ -20,7 +20,7 @@ from ranklog.layout import order
 from ranklog.layout.decimals import as_decimals
 from ranklog.model import query as q
 from ranklog.plan.parse import parse_query
-from ranklog.plan.tasks import Lines, Outcome, Task
+from ranklog.plan.tasks import Groups, Lines, Outcome, Task
 from ranklog.scan import direct
 from ranklog.scan.engine import shared_engine
 from ranklog.scan.evaluate import evaluate_task, opened
@@ -68,6 +68,9 @@ def test_random_tasks_have_the_same_rows(seed: int, tmp_path: Path) -> None:
         few = evaluate_task(task, store, shared_engine())
         assert not few.failed
         assert (rows_of(few.columns) if few.columns else []) == by_duckdb(task, store), text
+        counted = evaluate_task(planned(store, Groups(), expr), store, shared_engine())
+        lines = len(next(iter(few.columns.values()), []))
+        assert sum(counted.columns.get("count", [])) == lines, text
 
 
 def test_ranges_cursors_and_duplicates_leave_the_same_rows() -> None:

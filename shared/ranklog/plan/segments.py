@@ -12,7 +12,10 @@ from ranklog.model.index import RowGroup
 from ranklog.plan.sums import Part, pack_sums
 from ranklog.plan.tables import tables_of
 from ranklog.plan.tasks import (
+    ALL,
     Groups,
+    InStreams,
+    InTemplates,
     LeafExpr,
     Lines,
     Pairs,
@@ -74,7 +77,7 @@ def plan_scan(
         rows=_rows(kept, groups, head.rows, exact=exact),
         tids=None if exact or kept.tids is None else tuple(kept.tids),
         certain=certain,
-        slots=kept.slots,
+        slots=_widened(expr, kept.slots, len(head.streams), len(index.templates)),
         skip=tuple(kept.skip),
         order=tables.order,
         small=_joined(small),
@@ -82,6 +85,32 @@ def plan_scan(
         late=() if eager else _joined(text),
         sums=pack_sums(index.sums[0], (*small, *text)) if index.sums else "",
     )
+
+
+def _widened(
+    expr: LeafExpr, slots: tuple[Pairs, ...], streams: int, templates: int
+) -> tuple[Pairs, ...]:
+    """Sets that hold all of the segment as ALL: a scan need not look at the column."""
+    if not slots:
+        return slots
+    found = list(slots)
+    for slot, count in _slots_of(expr, streams, templates):
+        if found[slot] == ((0, count),):
+            found[slot] = ALL
+    return tuple(found)
+
+
+def _slots_of(expr: LeafExpr, streams: int, templates: int) -> Iterator[tuple[int, int]]:
+    """Slots that a tree refers to, and how many members each could have."""
+    if isinstance(expr, (q.And, q.Or)):
+        for item in expr.items:
+            yield from _slots_of(item, streams, templates)
+    elif isinstance(expr, q.Not):
+        yield from _slots_of(expr.item, streams, templates)
+    elif isinstance(expr, (InStreams, RankIs)):
+        yield expr.slot, streams
+    elif isinstance(expr, InTemplates):
+        yield expr.slot, templates
 
 
 def _rows(kept: Kept, groups: Sequence[RowGroup], total: int, *, exact: bool) -> Pairs | None:

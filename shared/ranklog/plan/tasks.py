@@ -20,6 +20,8 @@ VERSION = 1
 OK, FAILED, SKIPPED = "ok", "failed", "skipped"
 
 Pairs: TypeAlias = "tuple[tuple[int, int], ...]"
+# A set of streams or templates that holds every one of the segment.
+ALL: Pairs = ((0, 2**31 - 1),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from ranklog.layout import schema
 from ranklog.limits import FOOTERS_KEPT_MAX
 from ranklog.plan.segments import expr_columns
-from ranklog.plan.tasks import Lines, SegmentScan, Task
+from ranklog.plan.tasks import Groups, Lines, SegmentScan, Task
 from ranklog.scan.masks import (
     Evaluator,
     Mask,
@@ -42,9 +42,11 @@ from ranklog.scan.pages import Bytes, Page, excerpt, find_pages
 
 Places = npt.NDArray[np.int64]
 
-# More lines are no faster than by DuckDB, nor are more rows of which only the text decides.
+# More lines are no faster than by DuckDB, nor are more rows of which only the text decides; where no
+# other column leaves rows out, DuckDB reads text faster from the start.
 _LINES_MAX = 4_096
-_TEXTS_MAX = 2_048
+_TEXTS_MAX = 65_536
+_TEXTS_ALL_MAX = 2_048
 # Conditions that are looked at one after the other.
 _SPANS_MAX = 64
 _NAMED = (schema.CALL_SITE, schema.FUNCTION, schema.LOGGER)
@@ -54,13 +56,13 @@ def read_few(task: Task, segment: SegmentScan, source: str | Bytes) -> dict[str,
     """The columns that the segment's statement returns, in any order of rows; None: DuckDB must say.
     With a limit at least its first lines are there. `source`: a local path, or what has the bytes."""
     shape = task.shape
-    if not isinstance(shape, Lines) or not shape.whole or task.near:
+    if task.near or (shape != Groups() and not (isinstance(shape, Lines) and shape.whole)):
         return None
     if len(segment.skip) > _SPANS_MAX or len(segment.wanted or ()) > _SPANS_MAX:
         return None
     try:
         with _opened(source, segment.length) as (file, data):
-            return _Reading(task, segment, shape, file, data).lines()
+            return _Reading(task, segment, file, data).columns()
     except (Unsupported, pa.ArrowException, ValueError, KeyError, IndexError, TypeError):
         return None  # where the file is damaged, DuckDB says how
 
@@ -216,10 +218,11 @@ class _Columns:
 class _Reading:
     """A task's lines in one segment."""
 
-    def __init__(
-        self, task: Task, segment: SegmentScan, shape: Lines, file: Any, source: Bytes
-    ) -> None:
-        self._expr, self._segment, self._shape, self._source = task.expr, segment, shape, source
+    def __init__(self, task: Task, segment: SegmentScan, file: Any, source: Bytes) -> None:
+        self._expr, self._segment, self._source = task.expr, segment, source
+        self._lines = isinstance(task.shape, Lines)
+        self._limit = task.shape.limit if isinstance(task.shape, Lines) else None
+        self._newest = isinstance(task.shape, Lines) and task.shape.newest
         self._footer = _FOOTERS.get(segment, file)
         strings = [name for name in segment.columns if name.startswith("str:")]
         self._parquet = pq.ParquetFile(
@@ -227,17 +230,21 @@ class _Reading:
         )
         self._names = (*schema.BASE_COLUMNS, *segment.columns)
 
-    def lines(self) -> dict[str, list[Any]] | None:
+    def columns(self) -> dict[str, list[Any]] | None:
+        """Of the matching lines, or their number."""
         groups, places, count = self._candidates()
         columns = _Columns(self._parquet, groups, places, count)
         decides = set() if self._segment.certain else set(expr_columns(self._expr))
-        if self._takes_all(decides) and count > (_TEXTS_MAX if decides else _LINES_MAX):
+        if self._takes_all(decides) and count > (_TEXTS_ALL_MAX if decides else _LINES_MAX):
             return None
-        columns.read(self._names if count <= _LINES_MAX else self._deciding(decides))
+        few = self._lines and count <= _LINES_MAX
+        columns.read(self._names if few else self._deciding(decides))
         found = self._matching(groups, columns)
-        if found is None or len(found[0]) > _LINES_MAX:
+        if found is None:
             return None
-        return self._output(groups, columns, *found)
+        if not self._lines:
+            return {"count": [len(found[0])]}
+        return None if len(found[0]) > _LINES_MAX else self._output(groups, columns, *found)
 
     # --- which rows ---------------------------------------------------------------------------
     def _candidates(self) -> tuple[list[int], Places | None, int]:
@@ -263,7 +270,7 @@ class _Reading:
     def _takes_all(self, decides: set[str]) -> bool:
         """Whether no small column leaves rows out."""
         segment = self._segment
-        if self._shape.limit is not None or decides - {schema.TEXT}:
+        if self._limit is not None or decides - {schema.TEXT}:
             return False
         return not (segment.skip or segment.wanted or segment.after or segment.tids)
 
@@ -278,7 +285,7 @@ class _Reading:
             names.add(schema.TID)
         if segment.skip or segment.wanted is not None or segment.after is not None:
             names |= {schema.STREAM, schema.SEQ, schema.GROUP}
-        if self._shape.limit is not None or segment.after is not None:
+        if self._limit is not None or segment.after is not None:
             names.add(schema.TS)
         return [name for name in self._names if name in names]
 
@@ -326,18 +333,18 @@ class _Reading:
         if segment.wanted is not None:
             masks.append(wanted_mask(columns.numbers, segment.wanted))
         if segment.after is not None:
-            masks.append(behind_mask(columns.numbers, segment, newest=self._shape.newest))
+            masks.append(behind_mask(columns.numbers, segment, newest=self._newest))
         return np.logical_and.reduce(masks) if masks else None
 
     def _first(self, columns: _Columns, found: Places) -> Places:
         """Without those that can't be among the first lines; all that share the last one's time stay."""
-        limit = self._shape.limit
+        limit = self._limit
         if limit is None or len(found) <= limit:
             return found
         ts = columns.numbers(schema.TS).values[found]
-        last = len(ts) - limit if self._shape.newest else limit - 1
+        last = len(ts) - limit if self._newest else limit - 1
         worst = np.partition(ts, last)[last]
-        first: Places = found[ts >= worst if self._shape.newest else ts <= worst]
+        first: Places = found[ts >= worst if self._newest else ts <= worst]
         return first
 
     # --- their values -------------------------------------------------------------------------

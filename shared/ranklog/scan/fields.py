@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from ranklog.layout import schema
 from ranklog.model import query as q
-from ranklog.plan.tasks import Pairs, SegmentScan
+from ranklog.plan.tasks import ALL, Pairs, SegmentScan
 from ranklog.plan.values import text_values
 
 AddParameter: TypeAlias = Callable[[str], str]
@@ -31,6 +31,8 @@ def in_ranges(column: str, ranges: Pairs) -> str:
     """Membership in half-open ranges of small integers."""
     if not ranges:
         return "false"
+    if ranges == ALL:
+        return "true"
     singles = [str(low) for low, high in ranges if high == low + 1]
     parts = [f"{column} BETWEEN {low} AND {high - 1}" for low, high in ranges if high > low + 1]
     if singles:

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from ranklog.layout import schema
 from ranklog.model import query as q
 from ranklog.plan.tasks import (
+    ALL,
     InStreams,
     InTemplates,
     LeafExpr,
@@ -126,6 +127,8 @@ class Evaluator:
         raise Unsupported
 
     def _among(self, name: str, ranges: Pairs) -> Mask:
+        if ranges == ALL:
+            return self._all(True)
         return among(self.column(name).values, ranges)
 
     def _rank(self, expr: RankIs) -> Mask:
