@@ -93,7 +93,7 @@ _DETAILS = (
     _detail("github_token", rb"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{22,})"),
     _detail("gitlab_token", rb"\bglpat-[A-Za-z0-9_\-]{20,}"),
     _detail("slack_token", rb"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
-    _detail("api_key", rb"\bsk-(?=[A-Za-z_\-]*[0-9])[A-Za-z0-9_\-]{20,}"),
+    _detail("api_key", rb"(?<![A-Za-z0-9-])sk-(?=[A-Za-z_\-]*[0-9])[A-Za-z0-9_\-]{20,}"),
     _detail("huggingface_token", rb"\bhf_[A-Za-z0-9]{30,}"),
     _detail("google_key", rb"\bAIza[0-9A-Za-z_\-]{35}"),
     _detail("jwt", rb"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*"),
@@ -162,7 +162,7 @@ class Masker:
         changed = 0
         for row in suspects:
             masked = self._line(texts[row])
-            if masked is not texts[row]:
+            if masked != texts[row]:
                 texts[row] = masked
                 changed += 1
         return changed
@@ -250,7 +250,7 @@ class Masker:
             self.counts[kind] += 1
             return f"[masked:{kind}]"
         masked = self.text(data)
-        return value if masked is data else masked.decode("utf-8", "surrogatepass")
+        return value if masked == data else masked.decode("utf-8", "surrogatepass")
 
 
 class KeyBlocks:

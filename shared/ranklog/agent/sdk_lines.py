@@ -142,7 +142,7 @@ class SdkLines:
         text, trace = chunk.text[0], chunk.trace.get(0)
         whole = (text if trace is None else f"{text}\n{trace}").encode("utf-8", "surrogatepass")
         masked = self._masker.text(whole)
-        self.state.masked += masked is not whole
+        self.state.masked += masked != whole
         rank, metadata = self._contexts[chunk.context[0]]
         if own := chunk.extra.get(0):
             metadata = {**(metadata or {}), **self._masker.metadata(own)}
