@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,16 @@ def private_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def private_rings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What processes of a test leave on tmpfs goes with it, and is small."""
+    folder = Path(f"/dev/shm/ranklog-test-{os.getpid()}")
+    monkeypatch.setenv("RANKLOG_RINGS", str(folder))
+    monkeypatch.setenv("RANKLOG_RING_MIB", "1")
+    yield
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 _skipped_data_tests: list[str] = []

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ranklog._version import VERSION as __version__
 from ranklog.produce.context import Handle, context, iteration, phase
 from ranklog.produce.session import attach, close, flush, handler, init, log
+from ranklog.produce.telemetry import telemetry
 
 if TYPE_CHECKING:
     from ranklog.client import Client as Client
@@ -28,6 +29,7 @@ __all__ = [
     "iteration",
     "log",
     "phase",
+    "telemetry",
 ]
 
 

@@ -31,6 +31,7 @@ class Job:
             **{k: v for k, v in os.environ.items() if not k.startswith(("RANK", "SLURM"))},
             "PYTHONPATH": PACKAGE,
             "RANKLOG_SPOOL": str(self.spool),
+            **{k: v for k, v in os.environ.items() if k.startswith("RANKLOG_RING")},
         }
 
     def run(self, program: str, **environ: str) -> subprocess.CompletedProcess[str]:
@@ -50,7 +51,7 @@ class Job:
 
     def collect(self) -> list[Seen]:
         Collector(self.spool, DiskStream(self.stream, sync=False)).finish(5.0)
-        return lines_in(self.stream)
+        return [line for line in lines_in(self.stream) if line.channel != "agent"]
 
     def texts(self, channel: str = "logging") -> list[str]:
         return [line.text for line in self.collect() if line.channel == channel]
@@ -282,9 +283,11 @@ def test_a_collector_of_its_own_delivers_and_cleans_up(job: Job) -> None:
 
     assert (done.stdout, done.stderr) == ("0\n", "")
     _wait_until(lambda: bool(streams_in(job.stream)[-1].end))
-    assert [x.text for x in lines_in(job.stream)] == ["a"]
-    assert streams_in(job.stream)[-1].end == StreamEnd(1, None)
-    _wait_until(lambda: [p.name for p in job.spool.iterdir()] == ["collector.lock"])
+    logged = [x.text for x in lines_in(job.stream) if x.channel == "logging"]
+    assert logged == ["a"]
+    assert streams_in(job.stream)[-1].end == StreamEnd(1, 0)
+    _wait_until(lambda: not [*job.spool.glob("*.process"), *job.spool.glob("*.defs")])
+    assert [*Path(os.environ["RANKLOG_RINGS"]).glob("*/*.ring")] == []
 
 
 def test_the_collector_is_no_child_that_a_job_could_meet(job: Job) -> None:
@@ -359,13 +362,56 @@ def test_nothing_raises_when_the_spool_can_not_be(job: Job, tmp_path: Path) -> N
     assert done.stderr.count("ranklog: ") == 1
 
 
-def test_nothing_raises_when_the_disk_is_full(job: Job) -> None:
+def test_a_full_disk_takes_nothing_from_a_process_that_has_a_ring(job: Job) -> None:
     done = job.run(
         "import ranklog, logging, resource, signal\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "ranklog.init(run='r'); logging.info('before')\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))\n"
         "for n in range(100): logging.info('line %d', n)\n"
+        "ranklog.context(shard=3); logging.info('told'); logging.info('with', extra={'a': 'x' * 900})\n"
+        "print('trained')"
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "trained\n", "")
+    lines = job.collect()
+    assert [x.text for x in lines] == ["before", *(f"line {n}" for n in range(100)), "told", "with"]
+    assert dict(lines[-1].metadata)["a"] == "x" * 900
+
+
+@pytest.mark.parametrize("mib", [0.5, 1.5, 3])
+def test_without_room_for_a_ring_a_smaller_one_is_made_and_at_last_a_file(
+    job: Job, mib: float
+) -> None:
+    done = job.run(
+        "import ranklog, logging, resource, signal\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, (int({mib} * 2**20),) * 2)\n"
+        "ranklog.init(run='r')\n"
+        "ranklog.context(shard=3)\n"
+        "for n in range(100): logging.info('line %d', n)\n"
+        "from ranklog.produce import session\n"
+        "ring = session._session.producer.ring\n"
+        "print(ring and ring.path.stat().st_size - 4096)",
+        RANKLOG_RING_MIB="8",
+    )
+
+    sizes = {0.5: "None\n", 1.5: f"{2**20}\n", 3: f"{2 * 2**20}\n"}
+    assert (done.returncode, done.stdout) == (0, sizes[mib])
+    assert done.stderr.count("ranklog: no room for a ring") == (mib < 1)
+    lines = job.collect()
+    assert [x.text for x in lines] == [f"line {n}" for n in range(100)]
+    assert {x.metadata for x in lines} == {(("shard", 3),)}
+
+
+def test_nothing_raises_when_there_is_room_for_nothing(job: Job) -> None:
+    done = job.run(
+        "import ranklog, logging, resource, signal\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))\n"
+        "ranklog.init(run='r'); logging.info('before')\n"
+        "for n in range(400): logging.info('line %d', n)\n"
+        "ranklog.telemetry({'loss': 1.5})\n"
         "print('trained')"
     )
 

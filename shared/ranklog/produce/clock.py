@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from time import monotonic_ns
 
-_OFFSET_NS = time.time_ns() - time.monotonic_ns()
+OFFSET_NS = time.time_ns() - time.monotonic_ns()
 
 
 def now_ns() -> int:
     """Nanoseconds since the epoch; never decreases within a process and its forks."""
-    return _OFFSET_NS + monotonic_ns()
+    return OFFSET_NS + monotonic_ns()

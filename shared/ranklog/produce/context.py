@@ -27,14 +27,15 @@ _PLAIN = frozenset([str, int, float, bool, type(None)])
 
 
 class Stamp:
-    """Rank (None: nobody's) and metadata of lines. `number` is 0 until a definition was written."""
+    """Rank (None: nobody's) and metadata of lines; `number` where it is defined, by its `owner`."""
 
-    __slots__ = ("metadata", "number", "rank")
+    __slots__ = ("metadata", "number", "owner", "rank")
 
     def __init__(self, rank: int | None, metadata: dict[str, Any]) -> None:
         self.rank = rank
         self.metadata = metadata
         self.number = 0
+        self.owner: object = None
 
 
 class _Process:
@@ -115,9 +116,7 @@ def context(**values: Any) -> Handle:
     before = current()
     try:
         if len(values) == 1:
-            for name in values:
-                break
-            value = values[name]
+            ((name, value),) = values.items()
             kind = value.__class__
             way = (before, name, kind, value) if kind in _PLAIN else None
         else:

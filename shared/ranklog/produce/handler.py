@@ -9,9 +9,11 @@ from typing import Any
 from ranklog.produce import trouble
 from ranklog.produce.console import ConsoleCopy
 from ranklog.produce.producer import Producer
+from ranklog.produce.records import filled
 from ranklog.produce.values import clean_metadata
 
 _PLAIN = logging.LogRecord("", 0, "", 0, "", None, None).__dict__
+_PLAIN_FIELDS = len(_PLAIN)
 # What a record has that nobody gave as `extra`; 3.12 added taskName, formatters set the rest.
 _STANDARD = frozenset([*_PLAIN, "message", "asctime", "taskName"])
 _FORMATTER = logging.Formatter()
@@ -36,7 +38,7 @@ class RanklogHandler(logging.Handler):
 
     def __init__(self, producer: Producer, console: ConsoleCopy | None = None) -> None:
         super().__init__()
-        self._producer = producer
+        self.producer = producer
         self._console = console
         self._handlers_seen = 0  # of the root: when one is added, its console may have to move
 
@@ -45,7 +47,7 @@ class RanklogHandler(logging.Handler):
 
     def handle(self, record: logging.LogRecord) -> bool:
         """Filter and emit."""
-        accepted: Any = self.filter(record)
+        accepted: Any = not self.filters or self.filter(record)
         if not accepted:
             return False
         self.emit(record if accepted is True else accepted)
@@ -61,20 +63,18 @@ class RanklogHandler(logging.Handler):
             self._show_as_before(record)
 
     def _emit(self, record: logging.LogRecord) -> None:
-        producer = self._producer
+        producer = self.producer
         if self._console is not None and len(_ROOT.handlers) != self._handlers_seen:
             self._console.move_handlers(_ROOT)
             self._handlers_seen = len(_ROOT.handlers)
-        try:
-            text = record.getMessage()
-        except Exception as error:
-            # A wrong format is the caller's bug, and the line is evidence of it.
-            text = f"{record.msg} {record.args!r:.300} (not formatted: {error!r})"
-        extra = None
         fields = record.__dict__
-        if len(fields) != len(_PLAIN):
-            given = {key: fields[key] for key in fields.keys() - _STANDARD}
-            extra = clean_metadata(given) if given else None
+        level = record.levelno
+        call = producer.call(record.pathname, record.lineno, record.funcName, record.name, level)
+        given = len(fields) - _PLAIN_FIELDS - ("message" in fields) - ("asctime" in fields)
+        if given <= 0 and not (record.exc_info or record.exc_text or record.stack_info):
+            producer.line(call, record.msg, record.args)
+            return
+        extra = {key: fields[key] for key in fields.keys() - _STANDARD}
         trace = None
         if record.exc_info and record.exc_info[0] is not None:
             trace = _FORMATTER.formatException(record.exc_info)
@@ -82,8 +82,8 @@ class RanklogHandler(logging.Handler):
             trace = record.exc_text
         if record.stack_info:
             trace = f"{trace}\n{record.stack_info}" if trace else record.stack_info
-        site = producer.site_number(record.pathname, record.lineno, record.funcName, record.name)
-        producer.emit(record.levelno, site, text, extra, trace)
+        text = filled(record.msg, record.args) if record.args else str(record.msg)
+        producer.emit(level, call.site, text, clean_metadata(extra), trace)
 
     def _show_as_before(self, record: logging.LogRecord) -> None:
         """Where no handler but ours would show a warning, logging's last resort did before `init`."""

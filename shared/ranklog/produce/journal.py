@@ -42,10 +42,12 @@ def framed(body: bytes) -> bytes:
 class JournalReader:
     """Reads a journal that may still grow. `offset` is behind the last record given."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, offset: int = 0) -> None:
+        """Begin at an offset that was given before."""
         self._file = path.open("rb", buffering=0)
+        self._file.seek(offset)
         self._pending = bytearray()
-        self.offset = 0
+        self.offset = offset
         self.damaged = 0  # stretches that were skipped
 
     def read(self, *, final: bool = False) -> Iterator[list[Any]]:

@@ -1,7 +1,7 @@
-"""What a process has of ranklog: its journal, and what it already told the journal.
+"""What a process has of ranklog: its output, and what it already defined there.
 
-Emit is: get the call site's and context's number (each is written once), pack, one `write`. Nothing
-is locked. A forked child gets a journal of its own at its first line.
+A line is: the numbers of its call and its stamp (each defined once, in the defs file), then one copy
+into the ring. A forked child gets files of its own at its first line.
 """
 
 from __future__ import annotations
@@ -12,28 +12,54 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from time import monotonic_ns
+from types import FrameType
 from typing import Any
 
-from ranklog import limits
-from ranklog.model.levels import WARNING
-from ranklog.produce import context, spool, trouble
-from ranklog.produce.clock import now_ns
-from ranklog.produce.context import Stamp, current, current_iteration
-from ranklog.produce.identity import Identity
-from ranklog.produce.journal import CLOSED, CONTEXT, DROP, LINE, SITE, append, encode_record
+from ranklog.produce import output, records, spool
+from ranklog.produce.calls import Call, call_at
+from ranklog.produce.clock import OFFSET_NS, now_ns
+from ranklog.produce.context import EMPTY, INHERITED, STREAM_RANK, Stamp, current, own_iteration
+from ranklog.produce.context import process as process_wide
+from ranklog.produce.identity import WORKER, Identity
+from ranklog.produce.output import Output, drop_class
+from ranklog.produce.records import (
+    CALL,
+    CONTEXT,
+    DEFERRABLE,
+    DROP,
+    LINE,
+    SERIES,
+    SITE,
+    TELEMETRY,
+    TEXT_CHARACTERS_MAX,
+    filled,
+    pack_plain,
+    text_bytes,
+)
+from ranklog.produce.ring import (
+    FULL,
+    HEAD,
+    NO_ITERATION,
+    NUMBER_MAX,
+    PACKED_MAX,
+    PACKERS,
+    TAKEN,
+    VALUES,
+    Ring,
+)
+from ranklog.produce.rings import WORKER_RING_BYTES, ring_bytes, rings_folder
 
-# A process's journal stops taking lines below WARNING here, and any line at 1.25 times this: a job
-# in a logging loop must not fill the node's disk. What is dropped is counted and told.
-JOURNAL_BYTES_MAX = 1024 * limits.MIB
-# Longer texts are cut; a frame could not carry them.
-TEXT_CHARACTERS_MAX = 8 * limits.MIB
-# Call sites and contexts remembered at once; over it they are forgotten and told again.
-INTERNED_MAX = 65_536
+# Definitions of each kind; what comes later is told with each of its lines.
+DEFINED_MAX = 65_536
 POLL_S = 0.02
 
 
 class Producer:
-    """The journal of one process. Methods never raise for reasons of ours or of the disk's."""
+    """One process's. Methods never raise for reasons of ours or of the disk's.
+
+    `ring`, and `owner` of the stamps whose numbers are known, are for the hot path of telemetry.
+    """
 
     def __init__(
         self,
@@ -42,6 +68,8 @@ class Producer:
         *,
         launched: bool = False,
         metadata: dict[str, int | float | str] | None = None,
+        size: int = 0,
+        rings: Path | None = None,
     ) -> None:
         self.folder = folder
         self.process = spool.ProcessFiles(
@@ -55,12 +83,98 @@ class Producer:
         )
         self.ensure_collector: Callable[[], None] = lambda: None
         self.has_destination = False
-        self._fd = -1
-        self._forget()
+        self._rings = rings_folder(os.environ) if rings is None else rings
+        self._ring_bytes = size or ring_bytes(os.environ)
+        if identity.role is not None:
+            self._ring_bytes = min(self._ring_bytes, WORKER_RING_BYTES)
         self._closed = False
+        self._output: Output | None = None
+        self.ring: Ring | None = None
+        self._forget()
         self._open()
 
     # --- lines ----------------------------------------------------------------------------------
+
+    def line(self, call: Call, message: Any, arguments: Any = ()) -> None:
+        """A line as logging has it: `arguments` is a tuple or a mapping, empty where there is none.
+
+        `call` is from `call` or `call_at`, and is asked for again after a fork.
+        """
+        out, stamp, context = self.ring, current(), 0
+        if stamp is not EMPTY:
+            context = stamp.number if stamp.owner is self.owner else self._tell_stamp(stamp)
+        iteration = own_iteration()
+        if iteration == INHERITED:
+            iteration = process_wide.iteration
+        word = call.text_word
+        try:
+            if not arguments:
+                payload = message.encode() if type(message) is str else text_bytes(message)
+            elif message is call.template and type(arguments) is tuple:
+                word = call.arguments_word
+                for argument in arguments:
+                    if type(argument) not in DEFERRABLE:
+                        word = 0
+                payload = pack_plain(arguments) if word else b""
+            else:
+                word, payload = 0, b""
+        except (UnicodeEncodeError, OverflowError):
+            word, payload = 0, b""
+        if not word or context < 0 or out is None:
+            self._slow_line(call, message, arguments, context)
+            return
+        length = len(payload)
+        if length < PACKED_MAX:
+            pack_into, size = PACKERS[length]
+            ts_ns = OFFSET_NS + monotonic_ns()
+            # From here on there is no call but the one that writes: see ring.py.
+            at = out.head
+            if at + size <= out.inline_limit:
+                out.head = at + size
+                pack_into(
+                    out.memory,
+                    at + out.offset,
+                    word | length | out.lap_word,
+                    ts_ns,
+                    iteration,
+                    context,
+                    payload,
+                )
+                out.words[HEAD] = out.head
+                out.records += 1
+                return
+        self._put(call, word, iteration, context, payload, message, arguments)
+
+    def _slow_line(self, call: Call, message: Any, arguments: Any, context: int) -> None:
+        """A template's first line, arguments that can't wait, no number, no ring."""
+        if call.template is None and type(message) is str and type(arguments) is tuple:
+            self._tell_template(call, message)
+        if self.ring is None or context < 0 or not call.text_word:
+            self._long_line(call, message, arguments)
+            return
+        own = own_iteration()
+        iteration = process_wide.iteration if own == INHERITED else own
+        payload = text_bytes(filled(message, arguments) if arguments else message)
+        self._put(call, call.text_word, iteration, context, payload, message, arguments)
+
+    def _put(
+        self,
+        call: Call,
+        word: int,
+        iteration: int,
+        context: int,
+        payload: bytes,
+        message: Any,
+        arguments: Any,
+    ) -> None:
+        out = self.ring
+        if out is None:
+            return
+        answer = out.write(word, now_ns(), iteration, context, payload, call.level >= 30)
+        if answer == FULL:
+            self._count_drop(drop_class(call.level))
+        elif answer != TAKEN:
+            self._long_line(call, message, arguments)
 
     def emit(
         self,
@@ -72,46 +186,173 @@ class Producer:
         ts_ns: int = 0,
     ) -> None:
         """Write one record. `site` is from `site_number`; `trace` is a traceback's text."""
-        if self._fd < 0 and not self._reopen():
+        out = self._output or self._reopen()
+        if out is None:
             return
-        overlay = current()
+        context, inline = self._context()
         if len(text) > TEXT_CHARACTERS_MAX:
             text = text[:TEXT_CHARACTERS_MAX]
-        record = encode_record(
-            [
-                LINE,
-                ts_ns or now_ns(),
-                level,
-                site,
-                0 if overlay is context.EMPTY else self._context_number(overlay),
-                current_iteration(),
-                text,
-                metadata or None,
-                trace,
-            ]
-        )
-        self._write(record, level)
+        if inline:
+            metadata = {**inline, **(metadata or {})}
+        fields: list[Any] = [LINE, ts_ns or now_ns(), level, site, context, self._iteration(), text]
+        if metadata or trace:
+            fields += [metadata or None, trace]
+        out.write(records.encode(fields), level >= 30, drop_class(level))
+
+    def telemetry(self, values: dict[str, Any], dims: dict[str, Any] | None) -> None:
+        """Values of one moment, cleaned, with all their words."""
+        out = self._output or self._reopen()
+        if out is None:
+            return
+        context, inline = self._context()
+        if inline:
+            dims = {**inline, **(dims or {})}
+        fields = [TELEMETRY, now_ns(), context, self._iteration(), values, dims or None]
+        out.write(records.encode(fields), False, output.TELEMETRY)
+
+    def values(self, series: int, payload: bytes) -> bool:
+        """VALUES of a series that is defined; False where they must be told with all their words."""
+        context, inline = self._context()
+        if self.ring is None or inline:
+            return False
+        iteration = own_iteration()
+        if iteration == INHERITED:
+            iteration = process_wide.iteration
+        word = (VALUES | series << 8) << 32
+        answer = self.ring.write(word, now_ns(), iteration, context, payload, False)
+        if answer == FULL:
+            self._count_drop(output.TELEMETRY)
+        return answer in (TAKEN, FULL)
+
+    def _long_line(self, call: Call, message: Any, arguments: Any) -> None:
+        """With all its words: what has no number, what the ring can't take."""
+        if self._output is None and self._reopen() is None:
+            return
+        site = call.site or self.site_number(call.file, call.line, call.function, call.logger)
+        text = filled(message, arguments) if arguments else str(message)
+        self.emit(call.level, site, text)
+
+    def _count_drop(self, drops: int) -> None:
+        if self._output is not None:
+            self._output.count_ring_drop(drops)
+
+    # --- definitions ----------------------------------------------------------------------------
 
     def site_number(self, file: str, line: int, function: str | None, logger: str | None) -> int:
-        """The number of a call site, told to the journal before its first line."""
+        """The number of a call site, defined before its first line; 0 where it can't be."""
         key = (file, line, function, logger)
         number = self._sites.get(key)
         if number is None:
-            if self._fd < 0 and not self._reopen():
-                return 0
-            number = next(self._numbers)
-            self._append(encode_record([SITE, number, f"{file}:{line}", function, logger]))
-            if len(self._sites) >= INTERNED_MAX:
-                self._sites.clear()
-            self._sites[key] = number
+            number = self._define(SITE, f"{file}:{line}", function, logger)
+            if number:
+                self._sites[key] = number
         return number
+
+    def call(
+        self, file: str, line: int, function: str | None, logger: str | None, level: int
+    ) -> Call:
+        """The call at a place; one that can't be defined now comes without a number."""
+        key = (file, line, logger, level)
+        known = self._calls.get(key)
+        if known is not None:
+            return known
+        call = Call(file, line, function, logger, level)
+        self._number(call)
+        if call.text_word:
+            self._calls[key] = call
+        return call
+
+    def _number(self, call: Call) -> None:
+        site = self.site_number(call.file, call.line, call.function, call.logger)
+        number = self._define(CALL, site, call.level, None) if site else 0
+        if number:
+            call.number(site, number)
+
+    def call_at(
+        self, frame: FrameType | None, logger: str | None, level: int, owner: object = None
+    ) -> Call:
+        """The call of a frame that logs; known by its instruction from the second time on."""
+        if frame is None:
+            return self.call("?", 0, None, logger, level)
+        key = (id(frame.f_code), frame.f_lasti)
+        call = self._calls_by_code.get(key)
+        if call is not None and call.level == level and call.logger == logger:
+            return call
+        call = call_at(frame, logger, level, owner)
+        self._number(call)
+        if call.text_word:
+            if len(self._calls_by_code) >= DEFINED_MAX:
+                self._calls_by_code.clear()
+            self._calls_by_code[key] = call  # keeps the code, so that its id stays its own
+        return call
+
+    def define_series(self, names: list[str], dims: dict[str, Any] | None) -> int:
+        """The number of values that come together; 0 where they must be told with all their words."""
+        number = self._define(SERIES, names, dims)
+        return number if number <= NUMBER_MAX else 0
 
     def drop(self, lines: int, reason: str) -> None:
         """Tell of lines that will not come."""
-        if self._fd >= 0:
-            self._append(encode_record([DROP, lines, reason]))
+        if self._output is not None:
+            self._output.define([DROP, lines, reason])
+
+    def _tell_template(self, call: Call, template: str) -> None:
+        number = self._define(CALL, call.site, call.level, template)
+        if number:
+            call.number_template(template, number)
+            if len(self.by_template) < DEFINED_MAX:
+                self.by_template[template] = call
+
+    def _tell_stamp(self, stamp: Stamp) -> int:
+        """Its number from now on; -1: it must be told with each line."""
+        number = self._define(CONTEXT, stamp.rank, stamp.metadata or None)
+        if not number:
+            return -1
+        stamp.number, stamp.owner = number, self.owner
+        return number
+
+    def _define(self, kind: int, *fields: Any) -> int:
+        """A new number, told to the defs file; 0 where it has no room, or has had enough."""
+        out = self._output or self._reopen()
+        if out is None or self._defined.get(kind, 0) >= DEFINED_MAX:
+            return 0
+        number = next(self._numbers)
+        if not out.define([kind, number, *fields]):
+            return 0
+        self._defined[kind] = self._defined.get(kind, 0) + 1
+        return number
+
+    def _context(self) -> tuple[int, dict[str, Any] | None]:
+        """(number, metadata that must be told with the line) of this thread."""
+        stamp = current()
+        if stamp is EMPTY:
+            return 0, None
+        number = stamp.number if stamp.owner is self.owner else self._tell_stamp(stamp)
+        if number >= 0:
+            return number, None
+        return self._rank_number(stamp.rank), stamp.metadata
+
+    def _rank_number(self, rank: int | None) -> int:
+        """A context of a rank alone: there are few of them, so they are always defined."""
+        number = 0 if rank == STREAM_RANK else self._ranks.get(rank, 0)
+        if rank != STREAM_RANK and not number and self._output is not None:
+            number = next(self._numbers)
+            if not self._output.define([CONTEXT, number, rank, None]):
+                return 0
+            self._ranks[rank] = number
+        return number
+
+    def _iteration(self) -> int | None:
+        own = own_iteration()
+        number = process_wide.iteration if own == INHERITED else own
+        return None if number == NO_ITERATION else number
 
     # --- delivery and end -----------------------------------------------------------------------
+
+    @property
+    def records(self) -> int:
+        """How many were taken."""
+        return self._records_at_end if self._output is None else self._output.records
 
     def flush(self, timeout_s: float) -> int:
         """Wait until all that was emitted before is delivered; how many records are not."""
@@ -126,24 +367,22 @@ class Producer:
 
     def close(self) -> None:
         """The end of this process's lines; later ones are dropped."""
-        if self._fd < 0 or self._closed:
-            self._closed = True
-            return
         self._closed = True
-        for reason, lines in self._dropped.items():
-            self.drop(lines, reason)
-        self._append(encode_record([CLOSED]))
-        fd, self._fd = self._fd, -1
-        os.close(fd)
+        out = self._output
+        if out is not None:
+            self._records_at_end = out.records
+            self._output = self.ring = None
+            out.close()
 
     def forked(self) -> None:
-        """In a forked child: let go of the parent's journal; the first line opens one of our own."""
-        if self._fd >= 0:
-            os.close(self._fd)
-        self._fd = -1
+        """In a forked child: let go of the parent's files; the first line opens some of our own."""
+        if self._output is not None:
+            self._output.abandon()
         self._forget()
+        self._ring_bytes = WORKER_RING_BYTES
         self.process = replace(
             self.process,
+            identity=replace(self.process.identity, role=WORKER),
             incarnation=spool.new_incarnation(),
             pid=os.getpid(),
             start=spool.process_start(os.getpid()),
@@ -151,58 +390,30 @@ class Producer:
             launched=False,
         )
 
-    # --- the file -------------------------------------------------------------------------------
-
     def _forget(self) -> None:
+        self._output = self.ring = None
+        self.owner = object()
+        self._calls: dict[Any, Call] = {}
+        self._calls_by_code: dict[tuple[int, int], Call] = {}
+        self.by_template: dict[str, Call] = {}
+        self.series: dict[Any, int] = {}
+        self.doubles: dict[str, int] = {}
         self._sites: dict[tuple[str, int, str | None, str | None], int] = {}
-        self._contexts: dict[int, tuple[int, Stamp]] = {}
+        self._ranks: dict[int | None, int] = {}
         self._numbers = count(1)
-        self._dropped: dict[str, int] = {}
-        self._bytes = 0
-        self.records = 0
+        self._defined: dict[int, int] = {}
+        self._records_at_end = 0
 
-    def _open(self) -> None:
-        name = f"{self.process.incarnation}.lines"
-        spool.make_spool(self.folder)
-        self._fd = spool.open_append(self.folder / name)
-        self.process = replace(self.process, files={spool.JOURNAL: name})
+    def _open(self) -> Output:
+        out = Output(self.folder, self.process.incarnation, self._rings, self._ring_bytes)
+        self.process = replace(self.process, files=out.files)
         spool.announce(self.folder, self.process)
+        self._output, self.ring = out, out.ring
+        return out
 
-    def _reopen(self) -> bool:
-        """A forked child's first line; False after the end."""
-        if self._closed:
-            return False
-        self._open()
-        return True
-
-    def _context_number(self, overlay: Stamp) -> int:
-        known = self._contexts.get(id(overlay))
-        if known is not None and known[1] is overlay:
-            return known[0]
-        number = next(self._numbers)
-        self._append(encode_record([CONTEXT, number, overlay.rank, overlay.metadata or None]))
-        if len(self._contexts) >= INTERNED_MAX:
-            self._contexts.clear()
-        self._contexts[id(overlay)] = (number, overlay)  # kept, so that its id stays its own
-        return number
-
-    def _write(self, record: bytes, level: int) -> None:
-        if self._bytes > JOURNAL_BYTES_MAX and (
-            level < WARNING or self._bytes > JOURNAL_BYTES_MAX * 1.25
-        ):
-            self._count_drop("producer quota")
-        elif self._append(record):
-            self.records += 1
-        else:
-            self._count_drop("disk full")
-
-    def _append(self, record: bytes) -> bool:
-        self._bytes += len(record)
-        return append(self._fd, record)
-
-    def _count_drop(self, reason: str) -> None:
-        self._dropped[reason] = self._dropped.get(reason, 0) + 1
-        trouble.once(reason, f"lines are dropped and counted: {reason} ({self.folder})")
+    def _reopen(self) -> Output | None:
+        """A forked child's first line; None after the end."""
+        return None if self._closed else self._open()
 
     def _acknowledged(self) -> int:
         return spool.read_ack(self.folder / f"{self.process.incarnation}.acked")[1]

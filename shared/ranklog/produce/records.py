@@ -22,11 +22,14 @@ ever kept, and the result is what formatting at once would have given.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgpack
 
 from ranklog import limits
+from ranklog.produce.values import cut
 
 SITE, CONTEXT, LINE, DROP, CLOSED, TELEMETRY, MANIFEST, CALL, SERIES = range(9)
 # Longer texts are cut; a frame could not carry them.
@@ -48,6 +51,30 @@ def encode(fields: list[Any] | tuple[Any, ...]) -> bytes:
     body: bytes = packer.pack(fields)
     _packers.append(packer)  # not after an error: then it is left to the collector of garbage
     return body
+
+
+# For exact int, float, str, bool and None alone: packing them runs nobody's code, so that (where the
+# GIL is) one packer serves all threads.
+# One raises OverflowError for an int beyond 64 bits.
+_HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
+_shared = msgpack.Packer(unicode_errors="surrogatepass")
+pack_plain: Callable[[Any], bytes] = _shared.pack if _HAS_GIL else encode
+
+
+def text_bytes(message: Any) -> bytes:
+    """UTF-8 of a message; lone surrogates are kept."""
+    text = message if type(message) is str else str(message)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+
+
+def filled(message: Any, arguments: Any) -> str:
+    """A message and its arguments as one text; a single mapping is for `%(name)s`, as in logging."""
+    if type(arguments) is tuple and len(arguments) == 1 and isinstance(arguments[0], Mapping):
+        arguments = arguments[0] or arguments
+    return formatted(message if type(message) is str else str(message), arguments)
 
 
 def decode(body: bytes) -> list[Any]:
@@ -92,10 +119,10 @@ def telemetry_metadata(fields: list[Any]) -> dict[str, int | float | str]:
         for name, value in (part or {}).items():
             if isinstance(value, bool):
                 merged[str(name)] = int(value)
-            elif isinstance(value, (int, float, str)):
+            elif isinstance(value, (int, float)):
                 merged[str(name)] = value
             elif value is not None:
-                merged[str(name)] = str(value)[: limits.METADATA_STRING_BYTES_MAX // 4]
+                merged[str(name)] = cut(str(value))
     return merged
 
 

@@ -10,11 +10,10 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from ranklog.model.levels import INFO, parse_level
-from ranklog.produce import spool, trouble
+from ranklog.produce import spool, telemetry, trouble
 from ranklog.produce.capture import (
     Captured,
     capture_descriptors,
@@ -24,10 +23,11 @@ from ranklog.produce.capture import (
     release_descriptors,
 )
 from ranklog.produce.console import ConsoleCopy
+from ranklog.produce.fast_log import FastLog
 from ranklog.produce.handler import RanklogHandler
 from ranklog.produce.hooks import Hooks
 from ranklog.produce.identity import identify
-from ranklog.produce.producer import INTERNED_MAX, Producer
+from ranklog.produce.producer import Producer
 from ranklog.produce.surroundings import here
 from ranklog.produce.values import clean_metadata
 
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from ranklog.produce.describing import Description
 
 EXIT_WAIT_S = 5.0
-# (code, offset of the call) -> where it is; the code is kept, so that its id stays its own.
-_CALL_SITES: dict[tuple[int, int], tuple[CodeType, str, int, str]] = {}
 
 
 class Session:
@@ -49,6 +47,7 @@ class Session:
         self._copy: ConsoleCopy | None = None
         self._destination = destination
         self._hooks: Hooks | None = None
+        self._fast: FastLog | None = None
         self._root_level: int | None = None
         self._pid = os.getpid()
         self.description: Description | None = None
@@ -81,12 +80,18 @@ class Session:
         root.addHandler(self.handler)
         self._hooks = Hooks(self.producer, self._copy)
         self._hooks.install()
+        self._fast = FastLog(self.handler)
+        self._fast.install()
+        telemetry.attach(self.producer)
 
     def close(self, timeout_s: float, *, ending: bool = False) -> int:
         """Detach, end the stream, wait; how many records are not delivered.
 
         `ending`: the process does too, and what it prints until then is captured still.
         """
+        telemetry.attach(None)
+        if self._fast is not None:
+            self._fast.remove()
         logging.getLogger().removeHandler(self.handler)
         if self._root_level is not None:
             logging.getLogger().setLevel(self._root_level)
@@ -211,18 +216,13 @@ def log(text: str, level: str | int = INFO, **metadata: Any) -> None:
         return
     try:
         number = parse_level(level) if isinstance(level, str) else level
-        frame = sys._getframe(1)
-        key = (id(frame.f_code), frame.f_lasti)
-        found = _CALL_SITES.get(key)
-        if found is None:
-            # f_lineno walks the line table: dear in a long function, so it is asked once.
-            code = frame.f_code
-            if len(_CALL_SITES) >= INTERNED_MAX:
-                _CALL_SITES.clear()
-            found = _CALL_SITES[key] = (code, code.co_filename, frame.f_lineno, code.co_name)
-        site = _session.producer.site_number(found[1], found[2], found[3], None)
+        producer = _session.producer
+        call = producer.call_at(sys._getframe(1), None, INFO if number is None else number)
         values = clean_metadata(metadata) if metadata else None
-        _session.producer.emit(INFO if number is None else number, site, str(text), values)
+        if values:
+            producer.emit(call.level, call.site, str(text), values)
+        else:
+            producer.line(call, text)
     except Exception:
         trouble.swallow("taking a line")
 

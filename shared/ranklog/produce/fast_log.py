@@ -1,0 +1,121 @@
+"""`Logger._log` without a record, where nobody but our handler would see it.
+
+logging makes a LogRecord of two dozen fields for each line, which costs three times what writing the
+line does. It is made as ever, by logging's own code, when anything could look at it: another handler
+on the way, a filter, `extra`, an exception, a record factory, a subclass, somebody's patch of Logger.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from ranklog.produce import trouble
+from ranklog.produce.handler import RanklogHandler
+
+_PLAIN_LOGGERS = frozenset([logging.Logger, logging.RootLogger])
+_SOURCE: str | None = logging._srcfile
+_STOCK = (
+    logging.Logger._log,
+    logging.Logger.handle,
+    logging.Logger.callHandlers,
+    logging.Logger.makeRecord,
+    logging.Logger.filter,
+)
+# Before 3.11 `stacklevel` counts logging's own frames too, and ours is one more.
+_COUNTS_OWN_FRAMES = sys.version_info < (3, 11)
+
+
+class FastLog:
+    """Installed by `init`, unless somebody else has replaced `Logger._log`; taken out by `close`."""
+
+    def __init__(self, handler: RanklogHandler) -> None:
+        self._ours: Callable[..., None] = _replacement(handler)
+
+    def install(self) -> None:
+        logger = logging.Logger
+        if (
+            logger._log,
+            logger.handle,
+            logger.callHandlers,
+            logger.makeRecord,
+            logger.filter,
+        ) == _STOCK:
+            logger._log = self._ours  # type: ignore[method-assign]
+
+    def remove(self) -> None:
+        if logging.Logger._log is self._ours:
+            logging.Logger._log = _STOCK[0]  # type: ignore[method-assign]
+
+
+def _replacement(ours: RanklogHandler) -> Callable[..., None]:
+    original, handle, call_handlers, make_record, _ = _STOCK
+    logger_class, warning, get_frame = logging.Logger, logging.WARNING, sys._getframe
+    module: Any = logging
+    factory = logging.LogRecord
+    producer = ours.producer
+
+    def _log(
+        self: logging.Logger,
+        level: int,
+        msg: Any,
+        args: Any,
+        exc_info: Any = None,
+        extra: Any = None,
+        stack_info: bool = False,
+        stacklevel: int = 1,
+    ) -> None:
+        if (
+            level < warning
+            and exc_info is None
+            and extra is None
+            and stacklevel == 1
+            and not stack_info
+            and not self.filters
+            and logger_class.callHandlers is call_handlers
+            and logger_class.handle is handle
+            and logger_class.makeRecord is make_record
+            and module._logRecordFactory is factory
+            and type(self) in _PLAIN_LOGGERS
+        ):
+            logger: Any = self
+            handlers = logger.handlers
+            while not handlers and logger.propagate:
+                logger = logger.parent
+                if logger is None:
+                    break
+                handlers = logger.handlers
+            if (
+                len(handlers) == 1
+                and handlers[0] is ours
+                and not ours.filters
+                and (logger.parent is None or not logger.propagate)
+            ):
+                if level < ours.level:
+                    return
+                try:
+                    frame: Any = get_frame(2)
+                    call = producer.by_template.get(msg) if args else None
+                    if (
+                        call is None
+                        or call.code is not frame.f_code
+                        or call.instruction != frame.f_lasti
+                        or call.level != level
+                        or call.owner is not self
+                    ):
+                        while frame is not None and frame.f_code.co_filename == _SOURCE:
+                            frame = frame.f_back
+                        call = producer.call_at(frame, self.name, level, self)
+                    producer.line(call, msg, args)
+                except Exception:
+                    trouble.swallow("taking a log record")
+                return
+        if _COUNTS_OWN_FRAMES and stacklevel > 1:
+            stacklevel += 1
+        original(self, level, msg, args, exc_info, extra, stack_info, stacklevel)
+
+    # logging looks for the caller behind all frames of its own file: ours is to be one of them.
+    _log.__code__ = _log.__code__.replace(co_filename=_SOURCE or "?")
+    return _log
