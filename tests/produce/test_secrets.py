@@ -40,6 +40,13 @@ def test_names_of_training_are_no_secrets(name: str) -> None:
         ("AKIAABCDEFGHIJKLMNOP and more", f"{MASK} and more"),
         ("Authorization: Bearer abcdefghijklmnop", f"Authorization: {MASK}"),
         ("step 12 loss 2.31", "step 12 loss 2.31"),
+        ('{"api_key": "abc", "lr": 1}', f'{{"api_key": "{MASK}", "lr": 1}}'),
+        ("wandb:\n  api_key: abc\n  max_tokens: 5", f"wandb:\n  api_key: {MASK}\n  max_tokens: 5"),
+        ("export HF_TOKEN=abc; x", f"export HF_TOKEN={MASK}; x"),
+        (
+            "password: null\neos_token_id=2 num_tokens=3",
+            "password: null\neos_token_id=2 num_tokens=3",
+        ),
     ],
 )
 def test_texts_that_look_like_keys_are_masked(text: str, masked: str) -> None:

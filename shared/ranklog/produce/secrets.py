@@ -22,6 +22,12 @@ _TEXT = re.compile(
     r"|eyJ[\w\-]{8,}\.[\w\-]{8,}\.[\w\-]+)"
     r"|(?i:\bbearer\s+[\w\-.=+/]{12,})"
 )
+# `api_key: "…"`, `HF_TOKEN=…`: in code, configuration and shells; `max_tokens=5` is none.
+_ASSIGNED = re.compile(
+    r"(?i)(?P<name>[\w.\-]*(?:(?:passw(?:or)?d|passphrase|secret|credential|(?:api|access|private)[_\-]?key)s?"
+    r"|[_\-.]token|\btoken)[\"']?\s*[=:]\s*[\"']?)(?P<value>[^\s\"',;&}\])]+)"
+)
+_UNSET = frozenset(["none", "null", "true", "false", "***", "|", ">"])
 _OPTION = re.compile(r"--?([\w.\-]+)(=.*)?$", re.DOTALL)
 
 _KEPT = (
@@ -45,8 +51,13 @@ def is_secret_name(name: str) -> bool:
 
 
 def mask_text(text: str) -> str:
-    """The text without keys of services and passwords in addresses."""
-    return _TEXT.sub(lambda found: f"{found['scheme'] or ''}{MASK}", text)
+    """The text without keys of services, passwords in addresses, values of secret names."""
+    text = _TEXT.sub(lambda found: f"{found['scheme'] or ''}{MASK}", text)
+    return _ASSIGNED.sub(_masked_value, text)
+
+
+def _masked_value(found: re.Match[str]) -> str:
+    return found[0] if found["value"].lower() in _UNSET else f"{found['name']}{MASK}"
 
 
 def mask_command(words: Sequence[str]) -> list[str]:
