@@ -29,6 +29,8 @@ SITE_FIELDS: dict[str, Callable[[SiteCount], str | int | None]] = {
     "logger": lambda site: site.logger,
     "level": lambda site: site.level,
 }
+# Up to so many ranks are looked up in the sites; more are taken from all.
+_FEW_RANKS = 32
 # Fields that a count from the index can be grouped by.
 COUNTED_FIELDS = frozenset([*SITE_FIELDS, "template", "rank"])
 
@@ -226,15 +228,29 @@ class SiteTerms:
         def work_out() -> Sites:
             by_rank = self.table.by_rank
             held = numbers_hold(term, list(by_rank))
-            pairs = list(zip(by_rank.values(), held, strict=True))
-            might = union(sites for sites, hit in pairs if hit)
-            return might, might & ~union(sites for sites, hit in pairs if not hit)
+            hits = {rank for rank, hit in zip(by_rank, held, strict=True) if hit}
+            might = union(by_rank[rank] for rank in hits)
+            if (
+                len(hits) <= _FEW_RANKS
+            ):  # then few sites are theirs alone, most say so by their size
+                sites = ((at, self.table.sites[at].ranks) for at in bits(might))
+                alone = (at for at, ranks in sites if _are_all(ranks, hits))
+                return might, mask(alone)
+            others = (sites for rank, sites in by_rank.items() if rank not in hits)
+            return might, might & ~union(others)
 
         return tables_of(self._index).known(("rank sites", term), work_out)
 
     def _field(self, term: q.Field) -> Sites:
         held = self._hold(term)
         return (self.table.all, 0) if held is None else (held, held)
+
+
+def _are_all(ranks: tuple[tuple[int, int], ...], hits: set[int | None]) -> bool:
+    """Whether a site has no lines but of these ranks."""
+    return len(ranks) <= len(hits) and all(
+        (None if rank == schema.NO_RANK else rank) in hits for rank, _ in ranks
+    )
 
 
 def _rank_terms(expr: q.Expr) -> Iterator[q.Field]:
