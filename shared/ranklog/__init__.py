@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ranklog._version import VERSION as __version__
+from ranklog.produce.bridges import loguru_sink, structlog_processor
 from ranklog.produce.context import Handle, context, iteration, phase
 from ranklog.produce.session import attach, close, flush, handler, init, log
 from ranklog.produce.telemetry import telemetry
@@ -28,7 +29,9 @@ __all__ = [
     "init",
     "iteration",
     "log",
+    "loguru_sink",
     "phase",
+    "structlog_processor",
     "telemetry",
 ]
 

@@ -8,6 +8,7 @@ on the way, a filter, `extra`, an exception, a record factory, a subclass, someb
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -17,41 +18,39 @@ from ranklog.produce.handler import RanklogHandler
 
 _PLAIN_LOGGERS = frozenset([logging.Logger, logging.RootLogger])
 _SOURCE: str | None = logging._srcfile
-_STOCK = (
-    logging.Logger._log,
-    logging.Logger.handle,
-    logging.Logger.callHandlers,
-    logging.Logger.makeRecord,
-    logging.Logger.filter,
-)
 # Before 3.11 `stacklevel` counts logging's own frames too, and ours is one more.
 _COUNTS_OWN_FRAMES = sys.version_info < (3, 11)
 
 
 class FastLog:
-    """Installed by `init`, unless somebody else has replaced `Logger._log`; taken out by `close`."""
+    """Installed by `init`, unless somebody else has replaced what it replaces; removed by `close`."""
 
     def __init__(self, handler: RanklogHandler) -> None:
-        self._ours: Callable[..., None] = _replacement(handler)
+        self._handler = handler
+        self._before: Any = None
+        self._ours: Any = None
 
     def install(self) -> None:
         logger = logging.Logger
-        if (
-            logger._log,
-            logger.handle,
-            logger.callHandlers,
-            logger.makeRecord,
-            logger.filter,
-        ) == _STOCK:
+        stock = (logger._log, logger.handle, logger.callHandlers, logger.makeRecord)
+        if all(_is_loggings(method) for method in stock):
+            self._before = logger._log
+            self._ours = _replacement(self._handler, *stock)
             logger._log = self._ours  # type: ignore[method-assign]
 
     def remove(self) -> None:
-        if logging.Logger._log is self._ours:
-            logging.Logger._log = _STOCK[0]  # type: ignore[method-assign]
+        if self._ours is not None and logging.Logger._log is self._ours:
+            logging.Logger._log = self._before  # type: ignore[method-assign]
 
 
-def _replacement(ours: RanklogHandler) -> Callable[..., None]:
-    original, handle, call_handlers, make_record, _ = _STOCK
+def _is_loggings(method: Any) -> bool:
+    code = getattr(method, "__code__", None)
+    return code is not None and os.path.normcase(code.co_filename) == _SOURCE
+
+
+def _replacement(
+    ours: RanklogHandler, original: Any, handle: Any, call_handlers: Any, make_record: Any
+) -> Callable[..., None]:
     logger_class, warning, get_frame = logging.Logger, logging.WARNING, sys._getframe
     module: Any = logging
     factory = logging.LogRecord

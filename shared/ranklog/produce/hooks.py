@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from ranklog.model.levels import CRITICAL, WARNING
+from ranklog.model.levels import CRITICAL, ERROR, WARNING
 from ranklog.produce import trouble
 from ranklog.produce.console import ConsoleCopy
 from ranklog.produce.handler import RanklogHandler
@@ -35,6 +35,7 @@ class Hooks:
         """Put every hook in its place."""
         self._replace(sys, "excepthook", self._excepthook)
         self._replace(threading, "excepthook", self._thread_excepthook)
+        self._replace(sys, "unraisablehook", self._unraisablehook)
         self._replace(warnings, "showwarning", self._showwarning)
         self._replace(logging, "basicConfig", _basic_config)
 
@@ -87,6 +88,24 @@ class Hooks:
 
         return excepthook
 
+    def _unraisablehook(self, before: Any) -> Any:
+        def unraisablehook(args: Any) -> None:
+            """Of an exception in `__del__`, in a callback of C: nobody catches it."""
+            kind, error, trace = args.exc_type, args.exc_value, args.exc_traceback
+            try:
+                what = f"{args.err_msg or 'exception ignored in'} {args.object!r:.200}"
+            except Exception:  # a stranger's __repr__, of an object that is being destroyed
+                what = "exception ignored"
+            self._log_exception(kind, error, trace, what, ERROR)
+            if self._console is not None and before is sys.__unraisablehook__:
+                self._console.write(
+                    f"{what}\n" + "".join(traceback.format_exception(kind, error, trace))
+                )
+            else:
+                before(args)
+
+        return unraisablehook
+
     def _showwarning(self, before: Any) -> Any:
         def showwarning(
             message: Warning | str,
@@ -114,6 +133,7 @@ class Hooks:
         error: BaseException | None,
         trace: TracebackType | None,
         what: str,
+        level: int = CRITICAL,
     ) -> None:
         try:
             last = traceback.extract_tb(trace)[-1:] if trace else []
@@ -122,7 +142,7 @@ class Hooks:
                 file, line = last[0].filename, last[0].lineno or 0
                 site = self._producer.site_number(file, line, last[0].name, None)
             text = "".join(traceback.format_exception(kind, error, trace)).rstrip("\n")
-            self._producer.emit(CRITICAL, site, f"{what}: {kind.__name__}: {error}", None, text)
+            self._producer.emit(level, site, f"{what}: {kind.__name__}: {error}", None, text)
         except Exception:
             trouble.swallow("logging an uncaught exception")
 

@@ -241,6 +241,11 @@ def attach(path: str | os.PathLike[str], kind: str | None = None) -> None:
         trouble.swallow("attaching a file")
 
 
+def active() -> Producer | None:
+    """This process's producer; None before `init` and after `close`."""
+    return None if _session is None else _session.producer
+
+
 def flush(timeout_s: float = 5.0) -> int:
     """Wait until what was logged before is delivered; how many records are not."""
     if _session is None:
