@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ranklog import limits
+from ranklog.agent import collector as collecting
 from ranklog.agent import sending
 from ranklog.agent.collector import Collector
 from ranklog.errors import BadInput, Unavailable
@@ -195,3 +197,21 @@ def test_a_message_that_does_not_format_is_kept_as_evidence(
     one.close()
 
     assert texts(tmp_path)[0].startswith("loss %d ('high',) (not formatted: TypeError(")
+
+
+def test_a_process_that_runs_has_heartbeats_and_one_that_is_gone_has_none(
+    tmp_path: Path, stream: DiskStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1_700_000_000 * limits.SECOND_NS]
+    monkeypatch.setattr(collecting, "now_ns", lambda: now[0])
+    one = producer(tmp_path)
+    collector = Collector(tmp_path / "spool", stream)
+    for _ in range(300):
+        collector.poll()
+        now[0] += limits.SECOND_NS
+    one.close()
+    collector.finish(1.0)
+
+    beats = [entry.alive_ns for entry in streams_in(tmp_path / "stream") if entry.alive_ns]
+    seconds = [(ns - beats[0]) // limits.SECOND_NS for ns in beats]
+    assert seconds == [0, 10, 20, 30, 40, 50, 60, 120, 180, 240, 300]

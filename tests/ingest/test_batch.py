@@ -501,6 +501,23 @@ def test_fences_drops_and_ends_are_each_in_one_index() -> None:
     assert f"line.{start:020d}.{start + HOUR_NS - 1:020d}." in report.committed[1]
 
 
+def test_the_last_heartbeat_of_a_batch_stands_beside_what_was_said_in_its_hour() -> None:
+    beats = [
+        FrameStream(stream(rank), 0, 0, alive_ns=T0 + at) for rank, at in ((5, 3), (5, 9), (5, 6))
+    ]
+    frames = [
+        make_frame([Row("a")], number=number, streams=[beat]) for number, beat in enumerate(beats)
+    ]
+    store = MemoryStore()
+    for frame in frames:
+        assert frame.streams
+    records = [Record(encode_frame(frame), T0, f"{n}") for n, frame in enumerate(frames)]
+    ingest_batch(records, store=store, source="s", first="1", last="3")
+    [head] = [index.head for index in indexes(store)]  # no object of its own
+
+    assert {entry.stream.rank: entry.alive_ns for entry in head.streams} == {3: None, 5: T0 + 9}
+
+
 def test_integers_under_step_fill_the_iteration() -> None:
     store = MemoryStore()
     ingest(

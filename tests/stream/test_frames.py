@@ -102,6 +102,22 @@ def frame_with_manifests() -> Frame:
     return builder.build()
 
 
+def test_a_heartbeat_comes_back_with_and_without_manifests() -> None:
+    builder = FrameBuilder("default", "a9", 4, "")
+    builder.alive(stream(1), 7, 1_700_000_000_000_000_005)
+    builder.alive(stream(1), 7, 1_700_000_000_000_000_004)
+    builder.manifest(stream(2), 0, b"piece")
+    builder.alive(stream(2), 0, 5)
+    frame = builder.build()
+
+    assert [(entry.first_seq, entry.alive_ns) for entry in frame.streams] == [
+        (7, 1_700_000_000_000_000_005),
+        (0, 5),
+    ]
+    assert encode_frame(frame)[4] == 2
+    assert decode_frame(encode_frame(frame)) == frame
+
+
 @st.composite
 def any_frames(draw: st.DrawFn) -> Frame:
     builder = FrameBuilder(draw(st.text(max_size=4)), "a", draw(st.integers(0, 9)), "")

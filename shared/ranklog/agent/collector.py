@@ -42,6 +42,9 @@ URGENT_AGE_NS = limits.SECOND_NS // 5
 # Portions of one process that are read before the next one has its turn.
 PORTIONS_MAX = 8
 QUOTA_LOOK_S = 1.0
+# A process that runs is told of so often; one that says nothing for longer than the second number,
+# only that often: its heartbeats are then objects of their own.
+BEAT_NS, QUIET_BEAT_NS = 10 * limits.SECOND_NS, 60 * limits.SECOND_NS
 
 
 @dataclass(slots=True)
@@ -126,6 +129,7 @@ class Collector:
                 more = self._tail.read(self._framer, now, final=hurry) or more
                 streams += self._tail.streams
             self._framer.fence_past_hours(streams, now)
+            self._beat(now)
             ages = {"age_ns": FRAME_AGE_NS, "urgent_age_ns": URGENT_AGE_NS}
             if hurry or self._framer.is_due(now, **ages) or self._somebody_waits():
                 self._commit()
@@ -252,6 +256,7 @@ class Collector:
             if process.done or not self._committed():
                 continue
             over = self._endings.is_over(process.files, hurry=hurry)  # before reading its last
+            process.is_over = over
             finals = {
                 channel: over and (hurry or not self._may_grow(process, channel))
                 for channel in (spool.JOURNAL, *process.texts)
@@ -317,6 +322,19 @@ class Collector:
             self._mirrored[path] = self._mirrored.get(path, 0) + len(data)
 
     # --- the log --------------------------------------------------------------------------------
+
+    def _beat(self, now: int) -> None:
+        """Tell which processes run, whether they say something or not."""
+        for process in self.processes.values():
+            if process.is_over or process.done:
+                continue
+            lines = sum(state.next_seq for state in process.streams)
+            if lines != process.beat_lines or not process.spoke_ns:
+                process.beat_lines, process.spoke_ns = lines, now
+            quiet = now - process.spoke_ns > QUIET_BEAT_NS
+            if now - process.beat_ns >= (QUIET_BEAT_NS if quiet else BEAT_NS):
+                process.beat_ns = now
+                self._framer.beat(process.streams[0], now)
 
     def _somebody_waits(self) -> bool:
         """A process that said good-bye, or asked, is not kept waiting for a frame to fill."""

@@ -109,6 +109,10 @@ class Framer:
         """Lines that will not come."""
         self._builder(state).drop(state.stream, state.next_seq, Drop(lines, reason))
 
+    def beat(self, state: StreamState, now_ns: int) -> None:
+        """The stream's process is alive, also where it says nothing."""
+        self._builder(state).alive(state.stream, state.next_seq, now_ns)
+
     def manifest(self, state: StreamState, data: bytes) -> None:
         """A piece of what the stream's process says of its run."""
         self._builder(state, KEPT).manifest(state.stream, state.next_seq, data)

@@ -52,6 +52,9 @@ class SpooledProcess:
         self.suffix = suffix
         self.done = False  # all that it wrote is framed, and its streams are ended
         self.end: Place | None = None  # in the log, behind its last lines
+        self.is_over = False  # the process has ended
+        # Of heartbeats: when the last was, when it last said something, and how much it had said.
+        self.beat_ns = self.spoke_ns = self.beat_lines = 0
         self._folder = folder
         self._streams: dict[str, StreamState] = {}
         self._committed: dict[str, Any] | None = None

@@ -243,11 +243,14 @@ def _notes(named: Sequence[tuple[int, FrameStream]]) -> dict[int, StreamNotes]:
     notes: dict[int, StreamNotes] = {}
     for place, entry in named:
         before = notes.setdefault(place, StreamNotes())
-        if entry.fences or entry.drops or entry.end:
+        if entry.fences or entry.drops or entry.end or entry.alive_ns is not None:
             notes[place] = StreamNotes(
                 # A later fence of an hour says more than an earlier one.
                 tuple({f.hour: f for f in (*before.fences, *entry.fences)}.values()),
                 before.drops + entry.drops,
                 entry.end or before.end,
+                max(
+                    (ns for ns in (before.alive_ns, entry.alive_ns) if ns is not None), default=None
+                ),
             )
     return notes

@@ -83,7 +83,14 @@ def _spread_notes(
             fences[fence.hour if fence.hour in by_hour else None].append(fence)
         for hour, of_hour in fences.items():
             by_hour.get(hour, late).add(place, fences=tuple(of_hour))
-        if note.drops or note.end or (place not in last_part and not note.fences):
+        if (
+            note.alive_ns is not None
+        ):  # a heartbeat is no object of its own where others said something
+            where = last_part.get(place) or by_hour.get(note.alive_ns // HOUR_NS, late)
+            where.add(place, alive_ns=note.alive_ns)
+        elif place not in last_part and not note.fences and not (note.drops or note.end):
+            late.add(place)
+        if note.drops or note.end:
             last_part.get(place, late).add(place, drops=note.drops, end=note.end)
 
 

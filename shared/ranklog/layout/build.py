@@ -51,6 +51,7 @@ class StreamNotes:
     fences: tuple[Fence, ...] = ()
     drops: tuple[Drop, ...] = ()
     end: StreamEnd | None = None
+    alive_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,8 @@ def _stream_table(
     for place, entry in found.items():
         places[place] = len(entries)
         note = notes.get(place, StreamNotes())
-        entries.append(replace(entry, fences=note.fences, drops=note.drops, end=note.end))
+        said = {"fences": note.fences, "drops": note.drops, "end": note.end}
+        entries.append(replace(entry, **said, alive_ns=note.alive_ns))  # type: ignore[arg-type]
     return tuple(entries), places
 
 

@@ -76,6 +76,7 @@ def _streams_to_map(entries: Sequence[StreamEntry]) -> dict[str, Any]:
     columns = {
         name: pack_column([getattr(e.stream, name) for e in entries]) for name in _STREAM_FIELDS
     }
+    alive = [[i, e.alive_ns] for i, e in enumerate(entries) if e.alive_ns is not None]
     return {
         "n": len(entries),
         "ids": b"".join(bytes.fromhex(e.stream_id) for e in entries),
@@ -93,6 +94,7 @@ def _streams_to_map(entries: Sequence[StreamEntry]) -> dict[str, Any]:
             [i, [[d.lines, d.reason] for d in e.drops]] for i, e in enumerate(entries) if e.drops
         ],
         "ends": [[i, e.end.end_seq, e.end.exit_code] for i, e in enumerate(entries) if e.end],
+        **({"alive": alive} if alive else {}),
     }
 
 
@@ -105,6 +107,7 @@ def _streams_from_map(data: dict[str, Any], version: int) -> tuple[StreamEntry, 
     ranks = map(_pairs if version == 1 else unpack_pairs, unpack_column(data["ranks"], count))
     fences = {i: tuple(Fence(h, _pairs(r)) for h, r in items) for i, items in data["fences"]}
     drops = {i: tuple(Drop(n, reason) for n, reason in items) for i, items in data["drops"]}
+    alive = dict(data.get("alive", ()))  # indexes of before have none
     ends = {i: StreamEnd(end, code) for i, end, code in data["ends"]}
     return tuple(
         map(
@@ -121,6 +124,7 @@ def _streams_from_map(data: dict[str, Any], version: int) -> tuple[StreamEntry, 
             [fences.get(i, ()) for i in range(count)],
             [drops.get(i, ()) for i in range(count)],
             [ends.get(i) for i in range(count)],
+            [alive.get(i) for i in range(count)],
         )
     )
 

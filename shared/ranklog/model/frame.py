@@ -65,6 +65,7 @@ class FrameStream:
     drops: tuple[Drop, ...] = ()
     end: StreamEnd | None = None
     manifests: tuple[bytes, ...] = ()  # pieces of what its process says of the run: zlib of JSON
+    alive_ns: int | None = None  # its process was seen alive then: a heartbeat
 
 
 @dataclass(frozen=True, slots=True)

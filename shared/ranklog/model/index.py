@@ -38,6 +38,7 @@ class StreamEntry:
     fences: tuple[Fence, ...] = ()
     drops: tuple[Drop, ...] = ()
     end: StreamEnd | None = None
+    alive_ns: int | None = None  # the last heartbeat of its process in the batch
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,17 @@ HEADER_ENTRY_BYTES = 96
 class _OpenStream:
     """A stream's part of the frame being built."""
 
-    __slots__ = ("drops", "end", "fences", "first_seq", "index", "manifests", "next_seq", "stream")
+    __slots__ = (
+        "alive_ns",
+        "drops",
+        "end",
+        "fences",
+        "first_seq",
+        "index",
+        "manifests",
+        "next_seq",
+        "stream",
+    )
 
     def __init__(self, stream: Stream, index: int, seq: int) -> None:
         self.stream = stream
@@ -49,6 +59,7 @@ class _OpenStream:
         self.drops: list[Drop] = []
         self.end: StreamEnd | None = None
         self.manifests: list[Bytes] = []
+        self.alive_ns: int | None = None
 
 
 class _Values:
@@ -197,6 +208,12 @@ class FrameBuilder:
         self._open(stream, next_seq).manifests.append(data)
         self._extra_bytes += 8 + len(data)
 
+    def alive(self, stream: Stream, next_seq: int, ts_ns: int) -> None:
+        """The stream's process was seen alive; of several times in a frame the last is kept."""
+        entry = self._open(stream, next_seq)
+        entry.alive_ns = max(ts_ns, entry.alive_ns or 0)
+        self._extra_bytes += 10
+
     def end(self, stream: Stream, end: StreamEnd) -> None:
         """The stream is closed."""
         self._open(stream, end.end_seq).end = end
@@ -311,4 +328,5 @@ def _close(entry: _OpenStream) -> FrameStream:
         drops=tuple(entry.drops),
         end=entry.end,
         manifests=tuple(entry.manifests),
+        alive_ns=entry.alive_ns,
     )

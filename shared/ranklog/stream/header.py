@@ -57,7 +57,8 @@ class FrameHeader:
 
 def version_of(header: FrameHeader) -> int:
     """The lowest version of the format that has a place for all that the header says."""
-    return 2 if any(entry.manifests for entry in header.streams) else 1
+    newer = any(entry.manifests or entry.alive_ns is not None for entry in header.streams)
+    return 2 if newer else 1
 
 
 def encode_header(header: FrameHeader) -> bytes:
@@ -105,7 +106,10 @@ def hash_header(encoded: bytes) -> bytes:
 def _stream_fields(entry: FrameStream) -> list[Any]:
     stream = entry.stream
     end = entry.end
-    manifests = [list(entry.manifests)] if entry.manifests else []
+    # Members that version 2 has, as far as they say something.
+    newer: list[Any] = [list(entry.manifests)] if entry.manifests else []
+    if entry.alive_ns is not None:
+        newer = [list(entry.manifests), entry.alive_ns]
     return [
         stream.tenant,
         stream.run,
@@ -126,7 +130,7 @@ def _stream_fields(entry: FrameStream) -> list[Any]:
         [[fence.hour, [list(pair) for pair in fence.ranges]] for fence in entry.fences],
         [[drop.lines, drop.reason] for drop in entry.drops],
         None if end is None else [end.end_seq, end.exit_code],
-        *manifests,
+        *newer,
     ]
 
 
@@ -177,7 +181,7 @@ def _header(fields: object) -> FrameHeader:
 
 def _stream(fields: object) -> FrameStream:
     parts = _array(fields)
-    if len(parts) not in (19, 20):
+    if len(parts) not in (19, 20, 21):
         raise Corrupt("frame header has a list of another shape")
     stream = Stream(
         tenant=_text(parts[0]),
@@ -206,6 +210,7 @@ def _stream(fields: object) -> FrameStream:
         drops=tuple(_drop(item) for item in _array(parts[17])),
         end=_optional(_end, parts[18]),
         manifests=tuple(_manifest(item) for item in _array(parts[19])) if parts[19:] else (),
+        alive_ns=_integer(parts[20]) if parts[20:] else None,
     )
 
 
