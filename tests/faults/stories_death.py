@@ -15,13 +15,12 @@ from tests.faults.text_python import (
     dead_loader,
     device_memory,
     loader_error,
-    missing_file,
-    missing_module,
     script_frames,
     segfault,
     tagged,
     traceback_lines,
 )
+from tests.faults.text_startup import missing_file, missing_module
 from tests.faults.truth import ALL, Truth
 from tests.faults.world import World
 

@@ -29,64 +29,52 @@ def tagged(w: World, rank: int, lines: Iterable[str]) -> list[str]:
     return [f"[rank{rank}]: {text}" if text else f"[rank{rank}]:" for text in lines]
 
 
+_MEGATRON = "/workspace/megatron-lm/megatron/training/training.py"
+_TITAN = "/workspace/torchtitan/torchtitan/train.py"
+_LIGHTNING = f"{SITE}/lightning/pytorch"
+# The ways of the frameworks from the script ("") to the step.
+_WAYS: dict[str, list[Frame]] = {
+    "megatron": [
+        ("", 301, "<module>", "pretrain("),
+        (_MEGATRON, 427, "pretrain", "iteration, num_floating_point_operations_so_far = train("),
+        (
+            _MEGATRON,
+            1382,
+            "train",
+            "train_step(forward_step_func, data_iterator, model, optimizer)",
+        ),
+    ],
+    "titan": [
+        (_TITAN, 638, "<module>", "trainer.train()"),
+        (_TITAN, 541, "train", "self.train_step(data_iterator)"),
+    ],
+    "nemo": [
+        ("", 88, "<module>", "main()"),
+        (
+            f"{_LIGHTNING}/trainer/call.py",
+            48,
+            "_call_and_handle_interrupt",
+            "return trainer_fn(*args, **kwargs)",
+        ),
+        (
+            f"{_LIGHTNING}/loops/training_epoch_loop.py",
+            250,
+            "advance",
+            "batch_output = self.automatic_optimization.run(optimizers[0], batch_idx, kwargs)",
+        ),
+    ],
+}
+_OWN_WAY: list[Frame] = [
+    ("", 96, "<module>", 'if __name__ == "__main__": main()'),
+    ("", 74, "main", "train_step(model, batch)"),
+]
+
+
 def script_frames(w: World, *inner: Frame) -> list[Frame]:
     """The script's way from its first line to what failed."""
-    script = w.scene.script
-    if w.scene.framework == "megatron":
-        return [
-            (script, 301, "<module>", "pretrain("),
-            (
-                "/workspace/megatron-lm/megatron/training/training.py",
-                427,
-                "pretrain",
-                "iteration, num_floating_point_operations_so_far = train(",
-            ),
-            (
-                "/workspace/megatron-lm/megatron/training/training.py",
-                1382,
-                "train",
-                "train_step(forward_step_func, train_data_iterator, model, optimizer)",
-            ),
-            *inner,
-        ]
-    if w.scene.framework == "titan":
-        return [
-            ("/workspace/torchtitan/torchtitan/train.py", 638, "<module>", "trainer.train()"),
-            (
-                f"{SITE}/torch/distributed/elastic/multiprocessing/errors/__init__.py",
-                367,
-                "wrapper",
-                "return f(*args, **kwargs)",
-            ),
-            (
-                "/workspace/torchtitan/torchtitan/train.py",
-                541,
-                "train",
-                "self.train_step(data_iterator)",
-            ),
-            *inner,
-        ]
-    if w.scene.framework == "nemo":
-        return [
-            (script, 88, "<module>", "main()"),
-            (
-                f"{SITE}/lightning/pytorch/trainer/call.py",
-                48,
-                "_call_and_handle_interrupt",
-                "return trainer_fn(*args, **kwargs)",
-            ),
-            (
-                f"{SITE}/lightning/pytorch/loops/training_epoch_loop.py",
-                250,
-                "advance",
-                "batch_output = self.automatic_optimization.run(trainer.optimizers[0], batch_idx, kwargs)",
-            ),
-            *inner,
-        ]
-    return [
-        (script, 96, "<module>", 'if __name__ == "__main__": main()'),
-        (script, 74, "main", "train_step(model, batch)"),
-        *inner,
+    way = _WAYS.get(w.scene.framework, _OWN_WAY)
+    return [(file or w.scene.script, line, name, source) for file, line, name, source in way] + [
+        *inner
     ]
 
 
@@ -208,99 +196,3 @@ def segfault(w: World, rank: int) -> list[str]:
             "=================================",
         ]
     return []
-
-
-def missing_module(w: World) -> tuple[list[str], str]:
-    """An import that fails on every rank: (lines, what it is)."""
-    script = w.scene.script
-    kind = int(w.rng.integers(4))
-    if kind == 0:
-        name = w.pick("flash_attn", "apex", "transformer_engine", "mosaicml_streaming")
-        frames: list[Frame] = [(script, 12, "<module>", f"import {name}")]
-        return list(
-            traceback_lines(frames, f"ModuleNotFoundError: No module named '{name}'")
-        ), "import"
-    if kind == 1:
-        frames = [
-            (script, 9, "<module>", "from flash_attn import flash_attn_func"),
-            (
-                f"{SITE}/flash_attn/__init__.py",
-                3,
-                "<module>",
-                "from flash_attn.flash_attn_interface import (",
-            ),
-        ]
-        error = (
-            f"ImportError: {SITE}/flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so: undefined symbol: "
-            "_ZN3c104cuda9SetDeviceEi"
-        )
-        return list(traceback_lines(frames, error)), "import"
-    if kind == 2:
-        error = f"{script.rsplit('/', 1)[-1]}: error: unrecognized arguments: --use-flash-attn-v3"
-        return [
-            f"usage: {script.rsplit('/', 1)[-1]} [-h] [--config CONFIG] [--steps STEPS]",
-            error,
-        ], "config"
-    size = w.topo.ranks
-    frames = [
-        (script, 301, "<module>", "main()"),
-        (script, 57, "main", "args = validate_args(args)"),
-    ]
-    error = (
-        f"AssertionError: world size ({size}) is not divisible by tensor parallel size ({3 * w.topo.tp}) x "
-        f"pipeline parallel size ({w.topo.pp})"
-    )
-    return list(traceback_lines(frames, error)), "config"
-
-
-def missing_file(w: World) -> list[str]:
-    """What every rank raises when the data set is not there, or is another one."""
-    script = w.scene.script
-    kind = int(w.rng.integers(3))
-    if kind == 0:
-        path = w.pick(
-            "/data/train/annotations.json",
-            "/mnt/weka/corpus/train_text_document.idx",
-            "/data/tokenizer.model",
-        )
-        frames: list[Frame] = [
-            (script, 96, "<module>", "main()"),
-            (script, 51, "main", "dataset = build_dataset(args.data_path)"),
-            ("/workspace/data/build.py", 40, "build_dataset", "with open(path) as file:"),
-        ]
-        return list(
-            traceback_lines(
-                frames, f"FileNotFoundError: [Errno 2] No such file or directory: '{path}'"
-            )
-        )
-    if kind == 1:
-        frames = [
-            (script, 96, "<module>", "main()"),
-            (
-                "/workspace/data/hdf5.py",
-                179,
-                "__init__",
-                "self.inputs = [np.asarray(f[key][:]) for key in keys]",
-            ),
-            ("h5py/h5o.pyx", 190, "h5py.h5o.open", ""),
-        ]
-        return list(
-            traceback_lines(
-                frames, "KeyError: \"Unable to open object (object 'segment_ids' doesn't exist)\""
-            )
-        )
-    frames = [
-        (script, 96, "<module>", "main()"),
-        (
-            f"{SITE}/torch/serialization.py",
-            1479,
-            "load",
-            "with _open_file_like(f, 'rb') as opened_file:",
-        ),
-    ]
-    return list(
-        traceback_lines(
-            frames,
-            "FileNotFoundError: [Errno 2] No such file or directory: '/lustre/ckpt/base/latest_checkpointed_iteration.txt'",
-        )
-    )
