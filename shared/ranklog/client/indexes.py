@@ -87,7 +87,7 @@ class IndexCache:
             index = SegmentIndex.open(self._store.get(key) if kept is None else kept, key)
             # All of it, now: damage that showed in the middle of planning would fail the query.
             index.check()
-            _ = index.head, index.templates
+            _ = index.head, index.templates, index.longest_mixed
             if self._files is not None and kept is None:
                 self._files.put(key, index.data)
         except NotFound:

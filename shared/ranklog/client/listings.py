@@ -131,7 +131,7 @@ def list_callsites(reader: Reader, query: q.Query, *, uneven: bool = False) -> L
     if _indexes_suffice(run):
         for index in run.scope.indexes.values():
             if index.head.segment is not None:
-                sites.add(index.sites, index.templates)
+                sites.add(run.sites_of(index), index.templates)
         run.report.notes.append("from indexes alone")
     else:
         plan = run.plan(_without_copies(run), Groups(_SITE_KEYS, extent=True))

@@ -72,7 +72,7 @@ def _collect(run: Search, expr: q.Expr) -> tuple[Patterns, set[int]]:
     plan.scans = [scan for scan in plan.scans if not _is_whole(scan)]
     for scan in whole:
         index = run.scope.indexes[scan.number]
-        patterns.add(scan.number, index.sites, index.templates)
+        patterns.add(scan.number, run.sites_of(index), index.templates)
     for wave in run.outcomes(plan):
         for _, outcome in wave:
             for number, count in _counts(run, outcome):

@@ -29,10 +29,12 @@ from ranklog.client.results import place_of
 from ranklog.client.resume import Progress, cut_safely, is_too_many, next_progress, segment_name
 from ranklog.client.scope import Scope, fill_report, open_scope
 from ranklog.client.warn import check_patterns, note_copies, warn_unknown_keys
-from ranklog.errors import BadQuery
+from ranklog.errors import BadQuery, Corrupt
+from ranklog.layout.index import SegmentIndex
 from ranklog.merge.lines import LineMerge
 from ranklog.model import query as q
 from ranklog.model.answer import Completeness, Line, Report
+from ranklog.model.index import SiteCount
 from ranklog.plan.build import Plan, PlanOptions, build_plan
 from ranklog.plan.pack import pack
 from ranklog.plan.render import render_expr
@@ -90,6 +92,14 @@ class Search:
         report.row_groups_total = plan.row_groups_total
         report.row_groups_pruned = plan.row_groups_pruned
         return plan
+
+    def sites_of(self, index: SegmentIndex) -> Sequence[SiteCount]:
+        """Call sites that the index counts; none where it contradicts itself, which the answer says."""
+        try:
+            return index.sites
+        except Corrupt as error:
+            self.failed.append({"segment": index.key, "reason": error.message})
+            return ()
 
     def outcomes(
         self, plan: Plan, newest: bool | None = None

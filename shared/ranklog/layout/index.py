@@ -170,7 +170,10 @@ class SegmentIndex:
     @cached_property
     def longest_mixed(self) -> bytes:
         """By tid: length of the longest mixed token, capped at 255."""
-        return self._read(b"long", bytes)
+        found = self._read(b"long", bytes)
+        if len(found) != len(self.templates):
+            raise Corrupt(f"section long does not fit the templates: {self.key}")
+        return found
 
     @cached_property
     def longest_variables(self) -> tuple[bytes, ...] | None:

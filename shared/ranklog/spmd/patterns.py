@@ -76,4 +76,9 @@ class Patterns:
 
     def largest_first(self) -> list[Pattern]:
         """By count, then by text."""
-        return sorted(self._found.values(), key=lambda item: (-item.count, item.template or ""))
+        return sorted(self._found.values(), key=_order)
+
+
+def _order(pattern: Pattern) -> tuple[int, str, bool]:
+    """Largest first, then by template; lines without one before empty lines, whose template is ""."""
+    return -pattern.count, pattern.template or "", pattern.template is not None
