@@ -1,21 +1,33 @@
 """Logging for distributed training: every rank's lines, in one place, searchable.
 
-In a training job: `init`, then log as you do. To read: `Client`. Importing this is light; the
-client and what it needs are imported when first asked for.
+In a training job: `init`, then log as you do. To read: `Client`. Importing this is light: what a
+name needs is imported when it is first asked for.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
 
 from ranklog._version import VERSION as __version__
-from ranklog.produce.bridges import loguru_sink, structlog_processor
-from ranklog.produce.context import Handle, context, iteration, phase
-from ranklog.produce.session import attach, close, flush, handler, init, log
-from ranklog.produce.telemetry import telemetry
 
+TYPE_CHECKING = False  # typing's, without typing
 if TYPE_CHECKING:
+    from typing import Any
+
     from ranklog.client import Client as Client
+    from ranklog.produce.bridges import loguru_sink as loguru_sink
+    from ranklog.produce.bridges import structlog_processor as structlog_processor
+    from ranklog.produce.context import Handle as Handle
+    from ranklog.produce.context import context as context
+    from ranklog.produce.context import iteration as iteration
+    from ranklog.produce.context import phase as phase
+    from ranklog.produce.session import attach as attach
+    from ranklog.produce.session import close as close
+    from ranklog.produce.session import flush as flush
+    from ranklog.produce.session import handler as handler
+    from ranklog.produce.session import init as init
+    from ranklog.produce.session import log as log
+    from ranklog.produce.telemetry import telemetry as telemetry
 
 __all__ = [
     "Client",
@@ -35,12 +47,20 @@ __all__ = [
     "telemetry",
 ]
 
+_HOMES = {
+    "ranklog.client": ["Client"],
+    "ranklog.produce.bridges": ["loguru_sink", "structlog_processor"],
+    "ranklog.produce.context": ["Handle", "context", "iteration", "phase"],
+    "ranklog.produce.session": ["attach", "close", "flush", "handler", "init", "log"],
+    "ranklog.produce.telemetry": ["telemetry"],
+}
+
 
 def __getattr__(name: str) -> Any:
-    if name == "Client":
-        from ranklog.client import Client
-
-        return Client
+    for home, names in _HOMES.items():
+        if name in names:
+            found = globals()[name] = getattr(import_module(home), name)
+            return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -127,6 +126,8 @@ class Session:
             str(folder),
             self._destination,
         ]
+        import subprocess  # only the process that starts an agent needs it
+
         # No child of ours: a job that waits for any child must not meet it, nor have a zombie.
         subprocess.run(
             ["/bin/sh", "-c", '"$@" &', "sh", *command],

@@ -19,7 +19,6 @@ import fcntl
 import json
 import os
 import struct
-import tempfile
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -67,6 +66,8 @@ def default_spool(environ: Mapping[str, str]) -> Path:
     """`$RANKLOG_SPOOL`, else a folder of this user on the host's local disk."""
     if named := environ.get("RANKLOG_SPOOL"):
         return Path(named)
+    import tempfile  # twenty modules, which a job that names its spool need not wait for
+
     return Path(tempfile.gettempdir()) / f"ranklog-{os.getuid()}"
 
 
