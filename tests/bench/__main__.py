@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
 import shutil
 import sys
 from collections.abc import Iterator
@@ -73,6 +74,9 @@ def main() -> int:
     if not options.suite_only:
         print()
         figures += run_marks(options)
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    figures.append(Figure("memory of this run, chdb in it", peak_mb, "MB"))
+    show(figures[-1:])
     missed = [figure.name for figure in figures if not figure.ok]
     print(f"\nmarks missed: {'; '.join(missed) or 'none'}")
     if options.json:

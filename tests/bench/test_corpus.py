@@ -41,6 +41,23 @@ def test_text_is_one_line_a_row_with_its_time_rank_and_call_site() -> None:
     assert b" [rank " in lines[0] and b".py:" in lines[0]
 
 
+def test_planted_needles_are_as_many_as_asked_and_evenly_spread() -> None:
+    frames = list(corpus(40_000, 1, planted=4))
+    text = b"".join(map(text_lines, frames))
+    assert text.count(NEEDLE.encode()) == 4
+    assert b"checksum" not in text
+    times = [
+        int(t)
+        for frame in frames
+        for t, line in zip(
+            np.frombuffer(frame.ts, "<i8"), text_lines(frame).splitlines(), strict=True
+        )
+        if NEEDLE.encode() in line
+    ]
+    steps = np.diff(sorted(times))
+    assert steps.min() > 0.3 * steps.mean()
+
+
 def test_rare_messages_are_there_and_rare() -> None:
     text = b"".join(text_lines(frame) for frame in corpus(600_000, 1))
     assert 0 < text.count(NEEDLE.encode()) < 30

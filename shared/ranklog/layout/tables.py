@@ -160,7 +160,7 @@ def site_counts(
 
 def _site_times(ts: I64, code: I64, places: Sequence[int]) -> SiteTimes | None:
     """Lines per site and bucket of time, by the narrowest buckets that are few; None where no width
-    has few, or where all lines are in one of a second, which bounds say as well."""
+    has few, or where all lines are in one, which bounds say as well."""
     low, high, most = int(ts.min()), int(ts.max()), len(ts) // SITE_TIMES_ROWS_PER_COUNT
     for width_ns in SITE_TIMES_WIDTHS_NS:
         first, size = low // width_ns, high // width_ns - low // width_ns + 1
@@ -168,7 +168,7 @@ def _site_times(ts: I64, code: I64, places: Sequence[int]) -> SiteTimes | None:
             break
     else:
         return None
-    if high // SITE_TIMES_WIDTHS_NS[0] == low // SITE_TIMES_WIDTHS_NS[0]:
+    if size == 1:
         return None
     key = code * size + (ts // width_ns - first)
     counts = np.bincount(key, minlength=size * len(places)).reshape(-1, size)[places]
