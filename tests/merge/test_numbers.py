@@ -98,6 +98,14 @@ def test_nan_and_infinities_are_counted_and_take_no_part() -> None:
     assert (shown["min"], shown["max"], shown["mean"]) == (1.0, 3.0, 2.0)
 
 
+def test_sums_past_the_largest_double_are_told_as_json_can() -> None:
+    assert merged([[1.5e308], [1.5e308]]).mean() == pytest.approx(1.5e308)
+    numbers = Numbers(count=2, low=-1.5e308, high=1.5e308, sums=[math.inf, -math.inf])
+    assert numbers.to_json()["mean"] == "NaN"
+    numbers.sums = [math.inf, 1.0]
+    assert numbers.to_json()["mean"] == "Infinity"
+
+
 def test_no_values_have_no_numbers() -> None:
     shown = Numbers().to_json()
     assert shown["quantiles"] == {"0.5": None, "0.9": None, "0.99": None}

@@ -90,8 +90,14 @@ def _numbers(stats: Mapping[str, Any]) -> list[Any]:
     cells: list[Any] = []
     for one in stats.values():
         values = [one["min"], *one["quantiles"].values(), one["max"], one["mean"]]
-        cells += [one["count"], *("" if value is None else f"{value:.6g}" for value in values)]
+        cells += [one["count"], *map(_number, values)]
     return cells
+
+
+def _number(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else f"{value:.6g}"
 
 
 def _shown(name: str, value: Any, zone: tzinfo) -> Any:

@@ -82,8 +82,16 @@ class Numbers:
         return self.high
 
     def mean(self) -> float | None:
-        """The sum, rounded once whatever the order of its parts, by the count."""
-        return math.fsum(self.sums) / self.count if self.count else None
+        """The sum, rounded once whatever the order of its parts, by the count. Not finite only where a
+        scan's own sum is not."""
+        if not self.count:
+            return None
+        try:
+            return math.fsum(self.sums) / self.count
+        except OverflowError:
+            return math.fsum(part / self.count for part in self.sums)
+        except ValueError:  # of one infinity and the other
+            return math.nan
 
     def to_json(self) -> dict[str, Any]:
         """As answers show it."""
@@ -91,8 +99,15 @@ class Numbers:
             "count": self.count,
             "min": self.low,
             "max": self.high,
-            "mean": self.mean(),
+            "mean": _named(self.mean()),
             "nan": self.nan,
             "inf": self.inf,
             "quantiles": {f"{share:g}": self.quantile(share) for share in QUANTILES},
         }
+
+
+def _named(value: float | None) -> float | str | None:
+    """As JSON has it: NaN and infinities by their names."""
+    if value is None or math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
