@@ -64,7 +64,7 @@ class SpooledProcess:
             lines = SdkLines(
                 self.state(_main_channel(files)),
                 self.state(TELEMETRY_CHANNEL),
-                files.metadata,
+                files.line_metadata,
                 policy.masker,
                 policy.sampler(),
                 policy.admission,

@@ -45,6 +45,12 @@ class ProcessFiles:
     launched: bool = False  # a launcher of ours will tell the exit code
     metadata: dict[str, int | float | str] = field(default_factory=dict)  # on every line
 
+    @property
+    def line_metadata(self) -> dict[str, int | float | str]:
+        """What every line of it carries: its own metadata, and that it is a rank's worker."""
+        role = self.identity.role
+        return self.metadata if role is None else {**self.metadata, "role": role}
+
     def stream(self, channel: str) -> Stream:
         """The stream of one of its files."""
         who = self.identity
