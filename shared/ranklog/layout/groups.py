@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ranklog.layout import schema
 from ranklog.layout.filters import Filters, build_filters
 from ranklog.layout.metadata import MetadataColumns
-from ranklog.layout.rows import I64, Rows
+from ranklog.layout.rows import I64, NO_HEAD, Rows
 from ranklog.layout.templates import long_rows
 from ranklog.layout.tokens import Extracted
 from ranklog.limits import LETTER_RUNS_PER_ROW_GROUP_MAX, TOKEN_BYTES_MAX
@@ -90,6 +90,9 @@ def _numeric(
     yield schema.TS, rows.ts[order], None
     yield schema.SEQ, rows.seq[order], None
     yield schema.BODY_AT, rows.body_at[order], None
+    yield schema.FLAGS, rows.flags[order], None
+    group = rows.group[order]
+    yield schema.GROUP, group, group != NO_HEAD
     level, iteration, rank = rows.level[order], rows.iteration[order], effective_rank(rows)[order]
     yield schema.LEVEL, level, level != NO_LEVEL
     yield schema.ITERATION, iteration, iteration != NO_ITERATION

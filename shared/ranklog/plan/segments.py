@@ -84,7 +84,26 @@ def plan_scan(
         text=_joined(text) if eager else (),
         late=() if eager else _joined(text),
         sums=pack_sums(index.sums[0], (*small, *text)) if index.sums else "",
+        same=tuple(_same(groups, tables.ranked)) if _is_whole(shape) else (),
     )
+
+
+def _is_whole(shape: Lines | Groups) -> bool:
+    return isinstance(shape, Lines) and shape.whole
+
+
+def _same(groups: Sequence[RowGroup], ranked: bool) -> Iterator[tuple[str, int | None]]:
+    """Columns of one value in all of these row groups, as far as bounds say it."""
+    if not ranked:
+        yield schema.RANK, None
+    for name, first in groups[0].bounds.items():
+        # those of rank are of the streams' as well; doubles would lose the sign of a zero
+        if name == schema.RANK or first.has_nan or first.low != first.high:
+            continue
+        if first.low is not None and (first.has_null or not isinstance(first.low, int)):
+            continue
+        if all(group.bounds.get(name) == first for group in groups[1:]):
+            yield name, first.low
 
 
 def _widened(

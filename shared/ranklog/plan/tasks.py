@@ -93,7 +93,8 @@ class SegmentScan:
     near set needs them; `hosts`: its host's, for lines without a rank. `after`: (ts, place, whether
     the stream at this place is the one, seq): only rows behind it in the task's order. `small` and
     `text`: byte ranges to fetch where the store has no local file; `late`: those of text that is
-    read where it must be. `sums`: checksums of all of these (plan/sums), "": there are none.
+    read where it must be. `sums`: checksums of all of these (plan/sums), "": there are none. `same`:
+    columns that have one value (None: none) in every row of `rows`, where whole lines are wanted.
     """
 
     number: int
@@ -121,6 +122,7 @@ class SegmentScan:
     text: Pairs = ()
     late: Pairs = ()
     sums: str = ""
+    same: tuple[tuple[str, int | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +33,7 @@ from ranklog.scan.masks import (
     Mask,
     Numbers,
     Unsupported,
+    all_alike,
     as_numbers,
     behind_mask,
     skipped_mask,
@@ -177,17 +178,25 @@ class _File:
 
 
 class _Columns:
-    """Columns of the rows at some places; read when they are asked for."""
+    """Columns of the rows at some places; read when they are asked for. `same`: the value of those
+    that need not be read."""
 
-    def __init__(self, parquet: Any, groups: Sequence[int], places: Places | None, rows: int):
+    def __init__(
+        self,
+        parquet: Any,
+        groups: Sequence[int],
+        places: Places | None,
+        rows: int,
+        same: Mapping[str, int | None],
+    ) -> None:
         self._parquet, self._groups, self._places = parquet, groups, places
-        self.rows = rows
+        self.rows, self._same = rows, same
         self._arrow: dict[str, Any] = {}
         self._numbers: dict[str, Numbers] = {}
 
     def read(self, names: Sequence[str]) -> None:
         """Read these at once."""
-        missing = [name for name in names if name not in self._arrow]
+        missing = [name for name in names if name not in self._arrow and name not in self._same]
         if not missing:
             return
         table = self._parquet.read_row_groups(self._groups, columns=missing, use_threads=False)
@@ -209,6 +218,8 @@ class _Columns:
 
     def numbers(self, name: str) -> Numbers:
         """The column as numpy."""
+        if name in self._same:
+            return all_alike(self._same[name], self.rows)
         if name not in self._numbers:
             self._numbers[name] = as_numbers(self.arrow(name))
         return self._numbers[name]
@@ -229,11 +240,12 @@ class _Reading:
             file, metadata=self._footer.metadata, read_dictionary=[*_NAMED, *strings]
         )
         self._names = (*schema.BASE_COLUMNS, *segment.columns)
+        self._same = dict(segment.same)
 
     def columns(self) -> dict[str, list[Any]] | None:
         """Of the matching lines, or their number."""
         groups, places, count = self._candidates()
-        columns = _Columns(self._parquet, groups, places, count)
+        columns = _Columns(self._parquet, groups, places, count, self._same)
         decides = set() if self._segment.certain else set(expr_columns(self._expr))
         if self._takes_all(decides) and count > (_TEXTS_ALL_MAX if decides else _LINES_MAX):
             return None
@@ -358,6 +370,9 @@ class _Reading:
         taken = pa.array(found)
         shown: dict[str, list[Any]] = {}
         for name in self._names:
+            if name in self._same:
+                shown[name] = [self._same[name]] * len(found)
+                continue
             values = columns.arrow(name).take(taken) if columns.has(name) else rest.arrow(name)
             shown[name] = _floats(values) if name.startswith("float:") else values.to_pylist()
         shown[schema.TEXT] = texts.to_pylist()
@@ -373,7 +388,7 @@ class _Reading:
         shift = np.zeros(len(groups), np.int64)
         shift[used] = np.cumsum(sizes[used]) - sizes[used] - starts[used]
         chosen = [groups[i] for i in used.tolist()]
-        rest = _Columns(self._parquet, chosen, places + shift[at], len(places))
+        rest = _Columns(self._parquet, chosen, places + shift[at], len(places), self._same)
         rest.read([name for name in self._names if not columns.has(name)])
         return rest
 

@@ -323,6 +323,13 @@ def as_numbers(array: Any) -> Numbers:
     return Numbers(array.to_numpy(zero_copy_only=False), present)
 
 
+def all_alike(value: int | None, rows: int) -> Numbers:
+    """A column of one value; None: of none."""
+    if value is None:
+        return Numbers(np.zeros(rows, np.int64), np.zeros(rows, np.bool_))
+    return Numbers(np.full(rows, value, np.int64), None)
+
+
 def _doubles(array: Any) -> npt.NDArray[np.float64]:
     """decimal128 of at most 18 digits / 10^scale: the nearest doubles, as both are exact."""
     words = np.frombuffer(array.buffers()[1], "<i8")
