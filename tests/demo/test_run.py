@@ -36,7 +36,8 @@ def test_every_stream_of_every_rank_is_ended_with_its_exit_code(tmp_path: Path) 
     assert codes == {0: 0, 1: 0, 2: 0}
     streams = streams_in(tmp_path / "stream")
     ends = {(s.stream.rank, s.stream.channel): s.end for s in streams if s.end}
-    assert sorted(ends) == [(r, c) for r in range(3) for c in ("logging", "stderr", "stdout")]
+    channels = ("agent", "logging", "stderr", "stdout")
+    assert sorted(ends) == [(rank, channel) for rank in range(3) for channel in channels]
     for key, end in ends.items():
         rows = sum(s.rows for s in streams if (s.stream.rank, s.stream.channel) == key)
         assert end == StreamEnd(rows, 0)

@@ -34,6 +34,7 @@ from ranklog.agent.wal_segment import WalFrame
 from ranklog.model.frame import FrameStream
 from ranklog.produce import spool
 from ranklog.produce.clock import now_ns
+from ranklog.produce.identity import WORKER
 from ranklog.produce.spool import ProcessFiles
 
 POLL_S = 0.1
@@ -302,6 +303,8 @@ class Collector:
         ]
         if (process.sdk is None and others) or who in self._told_end:
             return
+        if process.files.identity.role == WORKER and not code:
+            return  # data-loader workers come and go by the hundred
         self._told_end.add(who)
         process.tell_end(self._framer, now_ns(), code)
 
@@ -338,12 +341,10 @@ class Collector:
 
     def _somebody_waits(self) -> bool:
         """A process that said good-bye, or asked, is not kept waiting for a frame to fill."""
-        if self._framer.is_empty:
-            return False
-        return any(
-            process.sdk is not None and process.sdk.closed and not process.done
-            for process in self.processes.values()
-        )
+        sdks = [one for one in self.processes.values() if one.sdk is not None and not one.done]
+        # Each is asked, so that each request is taken back.
+        asked = [spool.was_asked_to_flush(self._folder, one.incarnation) for one in sdks]
+        return any(asked) or any(one.sdk is not None and one.sdk.closed for one in sdks)
 
     def _commit(self) -> None:
         """Cut all frames and log them with the state that results."""

@@ -176,7 +176,7 @@ class SpooledProcess:
     def unlink(self) -> None:
         """Remove the files; the one that announces the process goes first."""
         self.close()
-        names = ("process", "acked", "copies", "exit")
+        names = ("process", "acked", "copies", "exit", "flush")
         paths = [self._folder / f"{self.incarnation}.{name}" for name in names]
         paths += [self._folder / name for name in self.files.files.values()]
         for path in paths:

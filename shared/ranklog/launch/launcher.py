@@ -54,7 +54,11 @@ class Launcher:
             process = subprocess.Popen(
                 rank.command,
                 stdin=subprocess.DEVNULL,
-                env={**environ, **_environment(rank.identity, self._folder)},
+                env={
+                    **environ,
+                    **_environment(rank.identity, self._folder),
+                    "RANKLOG_CAPTURED": str(self._folder / incarnation),
+                },
                 **outputs,  # type: ignore[call-overload]
             )
         finally:

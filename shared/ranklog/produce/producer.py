@@ -360,6 +360,7 @@ class Producer:
         if not self.has_destination:
             return target - self._acknowledged()
         self.ensure_collector()
+        spool.ask_to_flush(self.folder, self.process.incarnation)
         deadline = time.monotonic() + timeout_s
         while (acknowledged := self._acknowledged()) < target and time.monotonic() < deadline:
             time.sleep(POLL_S)

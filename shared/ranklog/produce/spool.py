@@ -5,6 +5,7 @@
                             every agent, kept until the process is delivered
     <incarnation>.lines     the journal: what the ring can't take, all lines where there is none
     <incarnation>.stdout    what was written to fd 1, as it was
+    <incarnation>.flush     somebody waits for its delivery
     <incarnation>.acked     how far the collector delivered: offset and records, two uint64
     collector.lock          held by the one collector of the folder; its pid, for people
 
@@ -144,6 +145,21 @@ def is_alive(pid: int, start: str) -> bool:
         return False
     fields = stat.rpartition(")")[2].split()
     return fields[0] not in "ZX" and fields[19] == start
+
+
+def ask_to_flush(folder: Path, incarnation: str) -> None:
+    """Somebody waits until all of a process is delivered: the agent cuts its frames now."""
+    with contextlib.suppress(OSError):
+        os.close(open_append(folder / f"{incarnation}.flush"))
+
+
+def was_asked_to_flush(folder: Path, incarnation: str) -> bool:
+    """Whether somebody asked since the last time."""
+    try:
+        os.unlink(folder / f"{incarnation}.flush")
+    except OSError:
+        return False
+    return True
 
 
 def write_ack(path: Path, offset: int, records: int) -> None:
