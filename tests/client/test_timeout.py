@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from ranklog import limits
 from ranklog.client import Client
+from ranklog.client.counting import count
 from ranklog.client.reader import local_reader
 from ranklog.client.resume import Progress, next_progress
-from ranklog.client.counting import count
 from ranklog.client.search import search
 from ranklog.client.words import read_query
 from ranklog.errors import BadInput, Cancelled
