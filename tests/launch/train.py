@@ -59,6 +59,8 @@ def main(kind: str, with_init: bool) -> None:
         loss = torch.ones(1) * iteration
         dist.all_reduce(loss)
         logger.info("rank %d iteration %d loss %.1f", rank, iteration, loss.item())
+        if iteration == FAULT_ITERATION - 1:
+            dist.barrier()  # every rank has said that much
     logger.info("rank %d done", rank)
     dist.destroy_process_group()
 

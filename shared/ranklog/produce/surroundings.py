@@ -54,7 +54,11 @@ def agreed_launch(distributed: Any) -> str:
 def _first_variables() -> dict[str, str] | None:
     """The variables that a child of multiprocessing began with (a forked one: its parent's)."""
     process = sys.modules.get("multiprocessing.process")
-    if process is None or process.parent_process() is None:
+    if process is None:
+        return None
+    # A child of spawn imports the main module, which may call `init`, before it knows its parent.
+    begins = getattr(process.current_process(), "_inheriting", False)
+    if process.parent_process() is None and not begins:
         return None
     found: dict[str, str] = {}
     with contextlib.suppress(OSError):
