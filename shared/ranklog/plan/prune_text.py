@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 from ranklog.layout.index import SegmentIndex
@@ -187,9 +188,10 @@ class LiteralTerm:
             yield templates, variables
 
 
+@lru_cache(maxsize=1_024)  # every segment asks
 def _readings(
     text: str, token_start: bool, token_end: bool
-) -> Iterator[tuple[str, tuple[Variable, ...]]]:
+) -> tuple[tuple[str, tuple[Variable, ...]], ...]:
     """The literal as templates may show it: each edge word as it is, or as a placeholder."""
     pieces: list[list[tuple[str, Variable | None]]] = []
     at = 0
@@ -200,8 +202,10 @@ def _readings(
         pieces.append(_word_readings(text[start:end], left_open, right_open))
         at = end
     pieces.append([(text[at:], None)])
-    for chosen in product(*pieces):
-        yield "".join(shown for shown, _ in chosen), tuple(v for _, v in chosen if v is not None)
+    return tuple(
+        ("".join(shown for shown, _ in chosen), tuple(v for _, v in chosen if v is not None))
+        for chosen in product(*pieces)
+    )
 
 
 def _word_readings(

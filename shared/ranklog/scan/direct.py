@@ -28,6 +28,7 @@ from ranklog.layout import schema
 from ranklog.limits import FOOTERS_KEPT_MAX
 from ranklog.plan.segments import expr_columns
 from ranklog.plan.tasks import Groups, Lines, SegmentScan, Task
+from ranklog.scan.arrays import indices
 from ranklog.scan.masks import (
     Evaluator,
     Mask,
@@ -48,6 +49,8 @@ Places = npt.NDArray[np.int64]
 _LINES_MAX = 4_096
 _TEXTS_MAX = 65_536
 _TEXTS_ALL_MAX = 2_048
+# Row groups of no more rows are read whole, with their text.
+_WHOLE_ROWS_MAX = 2_048
 # Conditions that are looked at one after the other.
 _SPANS_MAX = 64
 _NAMED = (schema.CALL_SITE, schema.FUNCTION, schema.LOGGER)
@@ -191,19 +194,20 @@ class _Columns:
     ) -> None:
         self._parquet, self._groups, self._places = parquet, groups, places
         self.rows, self._same = rows, same
+        self._tables: list[Any] = []
         self._arrow: dict[str, Any] = {}
         self._numbers: dict[str, Numbers] = {}
 
     def read(self, names: Sequence[str]) -> None:
         """Read these at once."""
-        missing = [name for name in names if name not in self._arrow and name not in self._same]
+        missing = [name for name in names if not self.has(name) and name not in self._same]
         if not missing:
             return
         table = self._parquet.read_row_groups(self._groups, columns=missing, use_threads=False)
         if self._places is not None:
-            table = table.take(pa.array(self._places))
-        for name in missing:
-            self._arrow[name] = table.column(name).combine_chunks()
+            table = table.take(indices(self._places))
+        self._tables.append(table)
+        self._arrow |= dict(zip(table.column_names, table.columns, strict=True))
 
     def places_of(self, rows: Places) -> Places:
         """Places of some of the rows."""
@@ -221,8 +225,16 @@ class _Columns:
         if name in self._same:
             return all_alike(self._same[name], self.rows)
         if name not in self._numbers:
-            self._numbers[name] = as_numbers(self.arrow(name))
+            self._numbers[name] = as_numbers(self.arrow(name).combine_chunks())
         return self._numbers[name]
+
+    def taken(self, rows: Places) -> dict[str, Any]:
+        """What was read, of some of the rows."""
+        found: dict[str, Any] = {}
+        for table in self._tables:
+            part = table if len(rows) == self.rows else table.take(indices(rows))
+            found |= dict(zip(part.column_names, part.columns, strict=True))
+        return found
 
 
 # --- one segment --------------------------------------------------------------------------------
@@ -249,8 +261,11 @@ class _Reading:
         decides = set() if self._segment.certain else set(expr_columns(self._expr))
         if self._takes_all(decides) and count > (_TEXTS_ALL_MAX if decides else _LINES_MAX):
             return None
-        few = self._lines and count <= _LINES_MAX
-        columns.read(self._names if few else self._deciding(decides))
+        if self._lines and self._is_small(groups):
+            columns.read((*self._names, schema.TEXT))
+        else:
+            few = self._lines and count <= _LINES_MAX
+            columns.read(self._names if few else self._deciding(decides))
         found = self._matching(groups, columns)
         if found is None:
             return None
@@ -278,6 +293,11 @@ class _Reading:
                 parts.append(np.arange(start + shift, stop + shift))
         places = np.concatenate(parts)
         return groups, None if len(places) == end else places, len(places)
+
+    def _is_small(self, groups: Sequence[int]) -> bool:
+        """Whether reading all of these row groups is less work than choosing."""
+        edges = self._footer.edges
+        return sum(edges[group + 1] - edges[group] for group in groups) <= _WHOLE_ROWS_MAX
 
     def _takes_all(self, decides: set[str]) -> bool:
         """Whether no small column leaves rows out."""
@@ -327,9 +347,12 @@ class _Reading:
             present = None if whole.present is None else whole.present[found]
             return Numbers(whole.values[found], present)
 
-        texts = self._texts(groups, columns.places_of(found))
+        if columns.has(schema.TEXT):
+            texts = columns.arrow(schema.TEXT).take(indices(found)).combine_chunks()
+        else:
+            texts = self._texts(groups, columns.places_of(found))
         might, _ = Evaluator(self._segment, len(found), chosen, texts).masks(self._expr)
-        return found[might], texts.filter(pa.array(might))
+        return found[might], texts.take(indices(np.flatnonzero(might)))
 
     def _given(self, columns: _Columns) -> Mask | None:
         """What the task says of rows beside the query's tree; None: nothing."""
@@ -364,21 +387,22 @@ class _Reading:
         self, groups: Sequence[int], columns: _Columns, found: Places, texts: Any
     ) -> dict[str, list[Any]]:
         places = columns.places_of(found)
-        if texts is None:
-            texts = self._texts(groups, places)
-        rest = self._rest(groups, columns, places)
-        taken = pa.array(found)
+        taken = columns.taken(found)
+        if not all(name in taken or name in self._same for name in self._names):
+            taken |= self._rest(groups, columns, places)
+        if schema.TEXT not in taken:
+            taken[schema.TEXT] = self._texts(groups, places) if texts is None else texts
         shown: dict[str, list[Any]] = {}
-        for name in self._names:
+        for name in (*self._names, schema.TEXT):
             if name in self._same:
                 shown[name] = [self._same[name]] * len(found)
-                continue
-            values = columns.arrow(name).take(taken) if columns.has(name) else rest.arrow(name)
-            shown[name] = _floats(values) if name.startswith("float:") else values.to_pylist()
-        shown[schema.TEXT] = texts.to_pylist()
+            elif name.startswith("float:"):
+                shown[name] = _floats(taken[name].combine_chunks())
+            else:
+                shown[name] = taken[name].to_pylist()
         return shown
 
-    def _rest(self, groups: Sequence[int], columns: _Columns, places: Places) -> _Columns:
+    def _rest(self, groups: Sequence[int], columns: _Columns, places: Places) -> dict[str, Any]:
         """What was not read yet, of row groups with hits only."""
         edges = self._footer.edges
         sizes = np.array([edges[group + 1] - edges[group] for group in groups])
@@ -390,7 +414,7 @@ class _Reading:
         chosen = [groups[i] for i in used.tolist()]
         rest = _Columns(self._parquet, chosen, places + shift[at], len(places), self._same)
         rest.read([name for name in self._names if not columns.has(name)])
-        return rest
+        return rest.taken(np.arange(len(places)))
 
     def _texts(self, groups: Sequence[int], places: Places) -> Any:
         """Arrow strings of the rows at these places, which ascend."""
@@ -414,7 +438,7 @@ class _Reading:
             return pa.array([], pa.string())
         data = pa.py_buffer(excerpt(self._source, schema.TEXT, pages))
         table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
-        return table.column(0).combine_chunks().take(pa.array(found))
+        return table.column(0).combine_chunks().take(indices(found))
 
 
 def _floats(values: Any) -> list[float | None]:
