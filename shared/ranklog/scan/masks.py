@@ -32,6 +32,7 @@ from ranklog.plan.tasks import (
     SegmentScan,
 )
 from ranklog.plan.values import number_values
+from ranklog.scan.arrays import flags, numbers
 from ranklog.scan.fields import regex
 
 Mask: TypeAlias = "npt.NDArray[np.bool_]"
@@ -159,16 +160,11 @@ class Evaluator:
 
     def _text(self, expr: q.Contains | q.Matches) -> Mask:
         if isinstance(expr, q.Contains):
-            return _flags(pc.match_substring(self.texts, expr.literal))
+            return flags(pc.match_substring(self.texts, expr.literal))
         pattern = regex(expr.pattern, expr.flags)
         if _UNICODE.search(pattern) and not pattern.isascii():
             raise Unsupported
-        return _flags(pc.match_substring_regex(self.texts, pattern))
-
-
-def _flags(found: Any) -> Mask:
-    values: Mask = found.to_numpy(zero_copy_only=False)
-    return values
+        return flags(pc.match_substring_regex(self.texts, pattern))
 
 
 def among(values: npt.NDArray[Any], ranges: Pairs) -> Mask:
@@ -315,12 +311,12 @@ def behind_mask(column: Column, segment: SegmentScan, *, newest: bool) -> Mask:
 def as_numbers(array: Any) -> Numbers:
     """An Arrow column of numbers; decimals as the doubles they stand for, NaN kept."""
     type_ = array.type
-    present = None if not array.null_count else _flags(array.is_valid())
+    present = None if not array.null_count else flags(array.is_valid())
     if pa.types.is_decimal(type_):
         return Numbers(_doubles(array), present)
     if array.null_count:
         array = array.fill_null(0)
-    return Numbers(array.to_numpy(zero_copy_only=False), present)
+    return Numbers(numbers(array), present)
 
 
 def all_alike(value: int | None, rows: int) -> Numbers:
