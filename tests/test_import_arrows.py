@@ -20,6 +20,7 @@ ARROWS = {
     # ingest and what it needs only where the destination is a store, lazily
     "agent": {"model", "produce", "stream", "store", "rules", "ingest", "importer"},
     "launch": {"model", "produce", "agent", "stream"},
+    "frameworks": {"produce"},
     "doctor": {"model", "produce", "agent", "launch", "store"},
     "stream": {"model", "store"},
     "store": set(),
