@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import ranklog
+from ranklog.client import Client
 from tests.agent.reading import Seen, lines_in, streams_in
 
 PACKAGE = str(Path(ranklog.__file__).parents[1])
@@ -239,6 +240,27 @@ def test_a_disabled_ranklog_is_the_command_alone(jobs: Jobs) -> None:
 
     assert (done.returncode, done.stdout) == (0, b"alone\n")
     assert not jobs.spool.exists()
+
+
+def test_with_a_store_one_command_ends_with_everything_searchable(
+    jobs: Jobs, tmp_path: Path
+) -> None:
+    store = str(tmp_path / "store")
+    command = [*RUN, "--store", store, "--run", "r", "--", sys.executable, "-c"]
+    done = subprocess.run(
+        [*command, "print('last words'); raise SystemExit(3)"],
+        env=jobs.environ,
+        capture_output=True,
+        timeout=100,
+        check=False,
+    )
+    client = Client(store=store)
+
+    assert (done.returncode, done.stdout) == (3, b"last words\n")
+    assert [line.text for line in client.lines("channel:stdout", run="r")] == ["last words"]
+    [run] = client.runs().rows
+    assert (run["state"], run["attempts"][0]["exit_code"]) == ("failed", 3)
+    assert run["completeness"]["state"] == "complete"
 
 
 def test_a_job_runs_where_no_spool_can_be(jobs: Jobs, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import shlex
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from ranklog.cli.console import Console
 from ranklog.cli.source import local_store
@@ -62,8 +63,11 @@ def _destination(arguments: argparse.Namespace) -> tuple[str | None, str | None]
     if not store and find_spec("pyarrow") is None:
         return None, None  # a training environment that can't ingest: the spool keeps the lines
     store = store or str(local_store())
-    if "://" not in store:
-        store = str(Path(store).absolute())
+    if store.startswith("s3://"):
+        return store, store
+    if store.startswith("file://"):
+        store = unquote(urlsplit(store).path)
+    store = str(Path(store).absolute())
     return f"store:{store}", store
 
 
