@@ -5,7 +5,8 @@
 A pair is one query over one corpus (lines with the pitfalls of real logs, in several segments of several row groups,
 some stored twice). In two of three corpora most lines hold ids, and queries ask for parts of them; three of four
 have filters of grams, which otherwise only large segments have.
-Stops at the first difference and prints the seed that shows it again; prints the number of pairs that were tried.
+Stops at the first difference and prints the seed that shows it again; prints the number of pairs that were tried,
+now and then and in the end.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import argparse
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -37,6 +38,7 @@ from tests.ingest.frames import T0
 from tests.oracle import matching
 
 QUERIES_PER_CORPUS = 50
+_TOLD_PAIRS = 1_000
 
 
 def tell_difference(client: Client, corpus: Corpus, query: str) -> str | None:
@@ -67,8 +69,14 @@ def small_groups(rng: random.Random) -> Iterator[None]:
         yield
 
 
-def fuzz(pairs: int, seed: int, seconds: float) -> tuple[int, str | None]:
-    """(pairs that were tried, the first difference)."""
+def fuzz(
+    pairs: int,
+    seed: int,
+    seconds: float,
+    tell: Callable[[int, int], None] = lambda tried, seed: None,
+) -> tuple[int, str | None]:
+    """(pairs that were tried, the first difference). `tell` hears after each corpus how many pairs
+    there were, and its seed."""
     tried, ends_s = 0, time.monotonic() + seconds
     while tried < pairs and time.monotonic() < ends_s:
         ids, store, rng = seed % 3 > 0, MemoryStore(), random.Random(seed)
@@ -82,8 +90,14 @@ def fuzz(pairs: int, seed: int, seconds: float) -> tuple[int, str | None]:
                 tried += 1
                 if difference is not None:
                     return tried, f"seed {seed}: {difference}"
+        tell(tried, seed)
         seed += 1
     return tried, None
+
+
+def _tell(tried: int, seed: int) -> None:
+    if tried % _TOLD_PAIRS == 0:
+        print(f"{tried:,} pairs to seed {seed}, all equal", flush=True)
 
 
 def main() -> int:
@@ -94,7 +108,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3_600)
     options = parser.parse_args()
     start = time.monotonic()
-    tried, difference = fuzz(options.pairs, options.seed, options.seconds)
+    tried, difference = fuzz(options.pairs, options.seed, options.seconds, _tell)
     print(f"{tried:,} pairs in {time.monotonic() - start:,.0f} s: {difference or 'all equal'}")
     return 1 if difference else 0
 
