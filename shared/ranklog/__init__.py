@@ -6,8 +6,6 @@ name needs is imported when it is first asked for.
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from ranklog._version import VERSION as __version__
 
 TYPE_CHECKING = False  # typing's, without typing
@@ -59,7 +57,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     for home, names in _HOMES.items():
         if name in names:
-            found = globals()[name] = getattr(import_module(home), name)
+            found = globals()[name] = getattr(__import__(home, fromlist=[name]), name)
             return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -1,83 +1,363 @@
-"""What a line costs the training process and its collector: `python -m tests.bench.produce`.
+"""What logging costs a training process: `python -m tests.bench.produce [--quick]`.
 
-Best of several repeats, in ns a line. The first two are one call of `logging.info` with one argument: ours and
-a FileHandler's; their ratio is what to look at, the times are the machine's.
+Every figure is a ratio to one line of a `FileHandler` with a usual format, measured in the same run:
+all of them in turn, many times over, the least CPU time of the thread counts. Peers that are
+installed are measured beside it. Then a training loop with ten lines a step of about 1.3 ms, in
+blocks with and without ranklog by turns; the longest stall of the thread; memory; `import ranklog`.
+Run it on a machine that does nothing else, or read the intervals.
 """
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import logging
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from ranklog.agent.framer import Framer
-from ranklog.agent.sources import JournalSource
-from ranklog.produce import spool
+import ranklog
+from ranklog.produce import telemetry as produce_telemetry
+from ranklog.produce.context import reset
+from ranklog.produce.fast_log import FastLog
 from ranklog.produce.handler import RanklogHandler
 from ranklog.produce.identity import Identity
 from ranklog.produce.producer import Producer
-from ranklog.stream.frames import decode_frame, encode_frame
+from ranklog.produce.ring import HEADER_BYTES, TAIL, TAIL_RECORDS
+from tests.bench.produce_peers import CALLS, peers
 
-LINES = 20_000
-REPEATS = 5
 IDENTITY = Identity("default", "bench", "l1", 0, "n0", 0, 0, 1)
+FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s")
+MIB = 1024 * 1024
 
 
-def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        producer = Producer(Path(folder) / "spool", IDENTITY)
-        plain = logging.FileHandler(Path(folder) / "plain.log")
-        plain.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
-        ours = _best(lambda: _log(RanklogHandler(producer)))
-        theirs = _best(lambda: _log(plain))
-        plain.close()
-        print(f"logging.info to the journal     {ours:8.0f}")
-        print(f"logging.info to a FileHandler   {theirs:8.0f}   journal / file {ours / theirs:.2f}")
-        frames: list[bytes] = []
-        collected = _best(lambda: _collect(producer, frames))
-        print(f"journal to frames               {collected / REPEATS:8.0f}")
-        decoded = [decode_frame(data) for data in frames]
-        rows = sum(frame.rows for frame in decoded)
-        scale = LINES / rows
-        print(
-            f"encode_frame                    {scale * _best(lambda: [*map(encode_frame, decoded)]):8.0f}"
-        )
-        print(
-            f"decode_frame                    {scale * _best(lambda: [*map(decode_frame, frames)]):8.0f}"
-        )
-        print(f"bytes of a line in a frame      {sum(map(len, frames)) / rows:8.1f}")
-        producer.close()
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`mark` is the largest ratio; `beside` names the case whose cost is taken off."""
+
+    name: str
+    work: Callable[[], int]  # ns of thread CPU for CALLS calls
+    mark: float | None = None
+    beside: str | None = None
 
 
-def _log(handler: logging.Handler) -> None:
-    logger = logging.Logger("bench")
-    logger.addHandler(handler)
-    for number in range(LINES):
+class Bench:
+    """A producer, a root logger of its own handlers, and cases over them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.producer = Producer(folder / "spool", IDENTITY, rings=folder / "rings")
+        self.ours = RanklogHandler(self.producer)
+        self.fast = FastLog(self.ours)
+        self.file = logging.FileHandler(folder / "plain.log")
+        self.file.setFormatter(FORMAT)
+        self.logger = logging.getLogger("bench.trainer")
+        logging.getLogger().setLevel(logging.INFO)
+
+    def drain(self) -> None:
+        """What an agent does: all that is written is consumed."""
+        ring = self.producer.ring
+        if ring is not None:
+            ring.words[TAIL], ring.words[TAIL_RECORDS] = ring.head, ring.records
+
+    @contextlib.contextmanager
+    def handlers(self, *handlers: logging.Handler, ours: bool = False) -> Iterator[None]:
+        root = logging.getLogger()
+        before, root.handlers[:] = root.handlers[:], handlers
+        if ours:
+            self.drain()
+            root.addHandler(self.ours)
+            self.fast.install()
+            produce_telemetry.attach(self.producer)
+        try:
+            yield
+        finally:
+            if ours:
+                self.fast.remove()
+                produce_telemetry.attach(None)
+            root.handlers[:] = before
+            reset()
+
+    def logged(
+        self,
+        *handlers: logging.Handler,
+        ours: bool = False,
+        log: Callable[[logging.Logger], None] | None = None,
+    ) -> Callable[[], int]:
+        def work() -> int:
+            with self.handlers(*handlers, ours=ours):
+                start = time.thread_time_ns()
+                (log or _log)(self.logger)
+                return time.thread_time_ns() - start
+
+        return work
+
+    def called(self, calls: Callable[[], None]) -> Callable[[], int]:
+        def work() -> int:
+            with self.handlers(ours=True):
+                calls()  # what is defined once, is
+                start = time.thread_time_ns()
+                calls()
+                return time.thread_time_ns() - start
+
+        return work
+
+
+def _log(logger: logging.Logger) -> None:
+    for number in range(CALLS):
         logger.info("iteration %d done", number)
 
 
-def _collect(producer: Producer, frames: list[bytes]) -> None:
-    """Read the whole journal (REPEATS times LINES) into frames."""
-    frames.clear()
-    framer = Framer("bench", lambda _, data: frames.append(data))
-    state = framer.state(producer.process.stream(spool.JOURNAL))
-    path = producer.folder / producer.process.files[spool.JOURNAL]
-    source = JournalSource(path, producer.process, state)
-    source.read(framer, 0, final=False)
-    framer.cut_all()
-    source.close()
+# The same call at the end of a function of some 600 lines.
+_LONG: dict[str, Callable[[logging.Logger], None]] = {}
+exec(
+    "def log(logger):\n"
+    + "    if not logger: raise ValueError\n" * 600
+    + f"    for number in range({CALLS}):\n"
+    + "        logger.info('iteration %d done', number)\n",
+    _LONG,
+)
 
 
-def _best(work: Callable[[], object]) -> float:
-    """Nanoseconds by LINES."""
-    times = []
-    for _ in range(REPEATS):
-        start = time.perf_counter_ns()
+def _log_text(logger: logging.Logger) -> None:
+    for number in range(CALLS):
+        logger.info(f"iteration {number} done")
+
+
+def _log_three(logger: logging.Logger) -> None:
+    for number in range(CALLS):
+        logger.info("iteration %d loss %.4f lr %.2e", number, 2.3125, 1e-4)
+
+
+def _one_value() -> None:
+    telemetry = ranklog.telemetry
+    for _ in range(CALLS):
+        telemetry({"loss": 2.31})
+
+
+def _value_with_dims() -> None:
+    telemetry = ranklog.telemetry
+    for _ in range(CALLS):
+        telemetry({"grad_norm": 2.31}, layer="h.3")
+
+
+def _twenty_values() -> None:
+    telemetry = ranklog.telemetry
+    values = {f"layer.{n}.grad_norm": n * 1.37 for n in range(20)}
+    for _ in range(CALLS):
+        telemetry(values)
+
+
+def _context_change() -> None:
+    context = ranklog.context
+    for number in range(CALLS):
+        context(shard=number & 7)
+
+
+def _phase() -> None:
+    for _ in range(CALLS // 2):  # each is two changes
+        with ranklog.phase("forward"):
+            pass
+
+
+def cases(bench: Bench, folder: Path) -> list[Case]:
+    """Ours, with their marks, and the peers that are installed."""
+    null = logging.NullHandler()
+    return [
+        Case("logging to a FileHandler", bench.logged(bench.file)),
+        Case("logging, ours the only sink", bench.logged(ours=True), 0.12),
+        Case("  in a function of 600 lines", bench.logged(ours=True, log=_LONG["log"]), 0.12),
+        Case("  three arguments", bench.logged(ours=True, log=_log_three)),
+        Case("  an f-string", bench.logged(ours=True, log=_log_text)),
+        Case("logging to nothing", bench.logged(null)),
+        Case(
+            "  ours added to the FileHandler",
+            bench.logged(bench.file, ours=True),
+            0.08,
+            "logging to a FileHandler",
+        ),
+        Case("  ours added to nothing", bench.logged(null, ours=True), 0.08, "logging to nothing"),
+        Case("telemetry, one value", bench.called(_one_value), 0.05),
+        Case("telemetry, one value of a dimension", bench.called(_value_with_dims)),
+        Case("telemetry, 20 values", bench.called(_twenty_values), 0.15),
+        Case("context change", bench.called(_context_change), 0.1),
+        Case("phase, one end of it", bench.called(_phase), 0.1),
+        *[Case(f"peer: {name}", work) for name, work in peers(bench.logged, bench.file, folder)],
+    ]
+
+
+def measure(chosen: list[Case], rounds: int) -> dict[str, float]:
+    """Least ns a call of each, all of them in turn."""
+    least = dict.fromkeys((case.name for case in chosen), float("inf"))
+    for _ in range(rounds):
+        for case in chosen:
+            least[case.name] = min(least[case.name], case.work() / CALLS)
+    return least
+
+
+def show(chosen: list[Case], least: dict[str, float]) -> None:
+    unit = least["logging to a FileHandler"]
+    print(f"{'one call':50} {'ns':>8} {'ratio':>7} {'mark':>6}")
+    for case in chosen:
+        taken_off = least[case.beside] if case.beside else 0.0
+        cost = least[case.name] - taken_off
+        mark = "" if case.mark is None else f"{case.mark:6.2f}"
+        print(f"{case.name:50} {cost:8.0f} {cost / unit:7.3f} {mark}")
+
+
+# --- a training loop ----------------------------------------------------------------------------
+
+
+def training(bench: Bench, pairs: int, steps: int = 100) -> None:
+    """Blocks of steps by turns: with ten lines a step, and with none; wall and CPU of the thread."""
+    work = _step_of(1.3e-3)
+    shares: list[float] = []
+    stalls: dict[bool, list[int]] = {True: [], False: []}
+    for pair in range(pairs):
+        took = {}
+        for with_lines in (pair % 2 == 0, pair % 2 == 1):
+            with bench.handlers(ours=True):
+                took[with_lines] = _block(bench.logger, work, steps, with_lines, stalls)
+        shares.append(took[True] / took[False] - 1)
+    middle = statistics.fmean(shares)
+    half = 1.96 * statistics.stdev(shares) / len(shares) ** 0.5
+    print(
+        f"\ntraining loop, 10 lines a step of 1.3 ms, {pairs} pairs of {steps} steps: "
+        f"{100 * middle:+.2f} % (95 %: {100 * (middle - half):+.2f} .. {100 * (middle + half):+.2f}), "
+        "mark 1 %"
+    )
+    for with_lines, name in ((True, "ten lines"), (False, "control: ten empty calls")):
+        worst = sorted(stalls[with_lines])
+        print(
+            f"longest stall, {name}: {worst[-1] / 1e6:.3f} ms of thread CPU for a step's ten "
+            f"(median {worst[len(worst) // 2] / 1e3:.1f} µs), mark 1 ms"
+        )
+
+
+def _step_of(seconds: float) -> Callable[[], None]:
+    numbers = 1000
+
+    def work() -> None:
+        total = 0
+        for number in range(numbers):
+            total += number * number
+
+    start = time.thread_time()
+    for _ in range(200):
         work()
-        times.append(time.perf_counter_ns() - start)
-    return min(times) / LINES
+    numbers = int(numbers * seconds / ((time.thread_time() - start) / 200))
+    return work
+
+
+def _nothing(*arguments: object) -> None: ...
+
+
+def _block(
+    logger: logging.Logger,
+    work: Callable[[], None],
+    steps: int,
+    with_lines: bool,
+    stalls: dict[bool, list[int]],
+) -> int:
+    log = logger.info if with_lines else _nothing
+    start = time.thread_time_ns()
+    for step in range(steps):
+        work()
+        before = time.thread_time_ns()
+        for line in range(10):
+            log("step %d line %d loss %.4f", step, line, 2.31)
+        stalls[with_lines].append(time.thread_time_ns() - before)
+    return time.thread_time_ns() - start
+
+
+# --- the rest -----------------------------------------------------------------------------------
+
+_MEMORY = """
+import sys, json
+def kib(name):
+    for line in open("/proc/self/status"):
+        if line.startswith(name): return int(line.split()[1])
+import logging, threading, traceback, dataclasses, subprocess, tempfile, socket, hashlib, json, inspect
+before = kib("RssAnon"), kib("RssShmem")
+import ranklog
+ranklog.init(run="bench", spool_dir=sys.argv[1])
+for n in range(200_000):
+    logging.info("iteration %d done", n)
+    ranklog.telemetry({"loss": 1.5})
+print(kib("RssAnon") - before[0], kib("RssShmem") - before[1])
+"""
+
+
+def memory(folder: Path) -> None:
+    """Of a rank that logged for a while, over one that has the same of the standard library."""
+    environ = {
+        **os.environ,
+        "RANKLOG_RINGS": str(folder / "memory-rings"),
+        "RANKLOG_MANIFEST": "0",
+        "PYTHONPATH": str(Path(ranklog.__file__).parents[1]),
+    }
+    for name in ("RANKLOG_DESTINATION", "RANKLOG_RING_MIB"):
+        environ.pop(name, None)
+    done = subprocess.run(
+        [sys.executable, "-c", _MEMORY, str(folder / "memory-spool")],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    own, shared = map(int, done.stdout.split())
+    print(
+        f"\nmemory of a rank: {own / 1024:.1f} MiB, mark 5, and a ring of {shared / 1024:.1f} MiB"
+    )
+
+
+def imports(rounds: int) -> None:
+    """CPU of an interpreter that imports, over one that doesn't; the least of each."""
+    programs = {"bare": "pass", "import": "import ranklog", "init": "import ranklog; ranklog.init"}
+    least = dict.fromkeys(programs, float("inf"))
+    environ = {**os.environ, "PYTHONPATH": str(Path(ranklog.__file__).parents[1])}
+    for _ in range(rounds):
+        for name, program in programs.items():
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run([sys.executable, "-c", program], env=environ, check=True)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            least[name] = min(least[name], 1000 * cpu)
+    print(
+        f"import ranklog: {least['import'] - least['bare']:.1f} ms of CPU over bare Python, mark 15; "
+        f"with what init needs: {least['init'] - least['bare']:.1f} ms"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.produce", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a fifth of the rounds")
+    quick = parser.parse_args().quick
+    # Rings belong on tmpfs, as in a job; the rest beside what a FileHandler would write to.
+    on_tmpfs = Path(tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "rings").symlink_to(on_tmpfs)
+            bench = Bench(folder)
+            ring = bench.producer.ring
+            if ring is None or ring.path.stat().st_size < MIB + HEADER_BYTES:
+                raise SystemExit("no room for a ring")
+            chosen = cases(bench, folder)
+            show(chosen, measure(chosen, 6 if quick else 30))
+            training(bench, 30 if quick else 60)
+            memory(folder)
+            imports(5 if quick else 20)
+            bench.producer.close()
+    finally:
+        shutil.rmtree(on_tmpfs, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -77,6 +77,15 @@ def test_importing_and_starting_pulls_in_nothing_heavy(job: Job) -> None:
     print(done.stderr)
 
 
+def test_importing_alone_pulls_in_next_to_nothing(job: Job) -> None:
+    done = job.run(
+        "import sys; before = set(sys.modules); import ranklog\n"
+        "print(sorted(n for n in set(sys.modules) - before if not n.startswith('importlib')))"
+    )
+
+    assert done.stdout == "['__future__', 'ranklog', 'ranklog._version']\n"
+
+
 def test_the_public_names_are_these() -> None:
     assert sorted(ranklog.__all__) == dir(ranklog)
     assert set(ranklog.__all__) >= {"init", "context", "iteration", "phase", "flush", "Client"}
@@ -208,7 +217,11 @@ def test_forked_children_have_streams_of_their_own(job: Job) -> None:
         ["child 2"],
         ["parent", "parent again"],
     ]
-    assert {(x.rank, x.metadata) for x in lines} == {(2, (("dataset", "c4"),))}
+    said = ("dataset", "c4")
+    assert {(x.text.split()[0], x.rank, x.metadata) for x in lines} == {
+        ("parent", 2, (said,)),
+        ("child", 2, (said, ("role", "worker"))),
+    }
 
 
 def test_a_fork_amid_logging_threads_does_not_hang_the_child(job: Job) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ranklog.produce import trouble
+from ranklog.produce.calls import Call
 from ranklog.produce.handler import RanklogHandler
 
 _PLAIN_LOGGERS = frozenset([logging.Logger, logging.RootLogger])
@@ -31,21 +32,34 @@ class FastLog:
         self._ours: Any = None
 
     def install(self) -> None:
+        """Until `remove`; taken out meanwhile where the root has other handlers too."""
+        self._handler.on_root_change = lambda alone: self._put() if alone else self._take_out()
+        self._handler.root_changed()
+
+    def remove(self) -> None:
+        """For good."""
+        self._handler.on_root_change = lambda alone: None
+        self._take_out()
+
+    def _put(self) -> None:
         logger = logging.Logger
+        if logger._log is self._ours:
+            return
         stock = (logger._log, logger.handle, logger.callHandlers, logger.makeRecord)
         if all(_is_loggings(method) for method in stock):
             self._before = logger._log
             self._ours = _replacement(self._handler, *stock)
             logger._log = self._ours  # type: ignore[method-assign]
 
-    def remove(self) -> None:
+    def _take_out(self) -> None:
         if self._ours is not None and logging.Logger._log is self._ours:
             logging.Logger._log = self._before  # type: ignore[method-assign]
 
 
 def _is_loggings(method: Any) -> bool:
     code = getattr(method, "__code__", None)
-    return code is not None and os.path.normcase(code.co_filename) == _SOURCE
+    ours = getattr(method, "__module__", None) != "logging"
+    return code is not None and not ours and os.path.normcase(code.co_filename) == _SOURCE
 
 
 def _replacement(
@@ -55,6 +69,18 @@ def _replacement(
     module: Any = logging
     factory = logging.LogRecord
     producer = ours.producer
+
+    def find(logger: logging.Logger, frame: Any, level: int) -> Call | None:
+        """None where a record is needed after all: a subclass, or somebody patched Logger."""
+        if (
+            type(logger) not in _PLAIN_LOGGERS
+            or logger_class.handle is not handle
+            or logger_class.makeRecord is not make_record
+        ):
+            return None
+        while frame is not None and frame.f_code.co_filename == _SOURCE:
+            frame = frame.f_back
+        return producer.call_at(frame, logger.name, level, logger)
 
     def _log(
         self: logging.Logger,
@@ -73,11 +99,6 @@ def _replacement(
             and stacklevel == 1
             and not stack_info
             and not self.filters
-            and logger_class.callHandlers is call_handlers
-            and logger_class.handle is handle
-            and logger_class.makeRecord is make_record
-            and module._logRecordFactory is factory
-            and type(self) in _PLAIN_LOGGERS
         ):
             logger: Any = self
             handlers = logger.handlers
@@ -91,6 +112,8 @@ def _replacement(
                 and handlers[0] is ours
                 and not ours.filters
                 and (logger.parent is None or not logger.propagate)
+                and logger_class.callHandlers is call_handlers
+                and module._logRecordFactory is factory
             ):
                 if level < ours.level:
                     return
@@ -104,13 +127,13 @@ def _replacement(
                         or call.level != level
                         or call.owner is not self
                     ):
-                        while frame is not None and frame.f_code.co_filename == _SOURCE:
-                            frame = frame.f_back
-                        call = producer.call_at(frame, self.name, level, self)
-                    producer.line(call, msg, args)
+                        call = find(self, frame, level)
+                    if call is not None:
+                        producer.line(call, msg, args)
+                        return
                 except Exception:
                     trouble.swallow("taking a log record")
-                return
+                    return
         if _COUNTS_OWN_FRAMES and stacklevel > 1:
             stacklevel += 1
         original(self, level, msg, args, exc_info, extra, stack_info, stacklevel)

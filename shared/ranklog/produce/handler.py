@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from ranklog.produce import trouble
+from ranklog.produce.calls import Call
 from ranklog.produce.console import ConsoleCopy
 from ranklog.produce.producer import Producer
 from ranklog.produce.records import filled
@@ -41,39 +43,60 @@ class RanklogHandler(logging.Handler):
         self.producer = producer
         self._console = console
         self._handlers_seen = 0  # of the root: when one is added, its console may have to move
+        # Called with whether it has ours alone.
+        self.on_root_change: Callable[[bool], None] = lambda alone: None
 
     def createLock(self) -> None:
         self.lock = _NoLock()  # type: ignore[assignment]
 
     def handle(self, record: logging.LogRecord) -> bool:
         """Filter and emit."""
-        accepted: Any = not self.filters or self.filter(record)
-        if not accepted:
-            return False
-        self.emit(record if accepted is True else accepted)
+        if self.filters:
+            accepted: Any = self.filter(record)
+            if not accepted:
+                return False
+            if accepted is not True:
+                record = accepted
+        self.emit(record)
         return True
 
     def emit(self, record: logging.LogRecord) -> None:
         """Never raises: an error of ours, or of a message's arguments, is counted and told once."""
         try:
-            self._emit(record)
+            if len(_ROOT.handlers) != self._handlers_seen:
+                self._handlers_seen = len(_ROOT.handlers)
+                self.root_changed()
+            fields = record.__dict__
+            level = record.levelno
+            producer = self.producer
+            call = producer.calls.get((record.pathname, record.lineno, record.name, level))
+            if call is None:
+                call = producer.call(
+                    record.pathname, record.lineno, record.funcName, record.name, level
+                )
+            if (
+                record.exc_info
+                or record.exc_text
+                or record.stack_info
+                or len(fields) - ("message" in fields) - ("asctime" in fields) > _PLAIN_FIELDS
+            ):
+                self._emit_whole(record, call)
+            else:
+                producer.line(call, record.msg, record.args)
         except Exception:
             trouble.swallow("taking a log record")
         if record.levelno >= logging.WARNING:
             self._show_as_before(record)
 
-    def _emit(self, record: logging.LogRecord) -> None:
-        producer = self.producer
-        if self._console is not None and len(_ROOT.handlers) != self._handlers_seen:
+    def root_changed(self) -> None:
+        """The root logger has other handlers than before."""
+        if self._console is not None:
             self._console.move_handlers(_ROOT)
-            self._handlers_seen = len(_ROOT.handlers)
+        self.on_root_change(len(_ROOT.handlers) == 1)
+
+    def _emit_whole(self, record: logging.LogRecord, call: Call) -> None:
+        """With what `extra` gave, with a traceback."""
         fields = record.__dict__
-        level = record.levelno
-        call = producer.call(record.pathname, record.lineno, record.funcName, record.name, level)
-        given = len(fields) - _PLAIN_FIELDS - ("message" in fields) - ("asctime" in fields)
-        if given <= 0 and not (record.exc_info or record.exc_text or record.stack_info):
-            producer.line(call, record.msg, record.args)
-            return
         extra = {key: fields[key] for key in fields.keys() - _STANDARD}
         trace = None
         if record.exc_info and record.exc_info[0] is not None:
@@ -83,7 +106,7 @@ class RanklogHandler(logging.Handler):
         if record.stack_info:
             trace = f"{trace}\n{record.stack_info}" if trace else record.stack_info
         text = filled(record.msg, record.args) if record.args else str(record.msg)
-        producer.emit(level, call.site, text, clean_metadata(extra), trace)
+        self.producer.emit(record.levelno, call.site, text, clean_metadata(extra), trace)
 
     def _show_as_before(self, record: logging.LogRecord) -> None:
         """Where no handler but ours would show a warning, logging's last resort did before `init`."""

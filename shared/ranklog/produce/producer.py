@@ -45,7 +45,6 @@ from ranklog.produce.ring import (
     PACKED_MAX,
     PACKERS,
     TAKEN,
-    VALUES,
     Ring,
 )
 from ranklog.produce.rings import WORKER_RING_BYTES, ring_bytes, rings_folder
@@ -102,7 +101,7 @@ class Producer:
         """
         out, stamp, context = self.ring, current(), 0
         if stamp is not EMPTY:
-            context = stamp.number if stamp.owner is self.owner else self._tell_stamp(stamp)
+            context = stamp.number if stamp.owner is self.owner else self.tell_stamp(stamp)
         iteration = own_iteration()
         if iteration == INHERITED:
             iteration = process_wide.iteration
@@ -172,7 +171,7 @@ class Producer:
             return
         answer = out.write(word, now_ns(), iteration, context, payload, call.level >= 30)
         if answer == FULL:
-            self._count_drop(drop_class(call.level))
+            self.count_drop(drop_class(call.level))
         elif answer != TAKEN:
             self._long_line(call, message, arguments)
 
@@ -210,20 +209,6 @@ class Producer:
         fields = [TELEMETRY, now_ns(), context, self._iteration(), values, dims or None]
         out.write(records.encode(fields), False, output.TELEMETRY)
 
-    def values(self, series: int, payload: bytes) -> bool:
-        """VALUES of a series that is defined; False where they must be told with all their words."""
-        context, inline = self._context()
-        if self.ring is None or inline:
-            return False
-        iteration = own_iteration()
-        if iteration == INHERITED:
-            iteration = process_wide.iteration
-        word = (VALUES | series << 8) << 32
-        answer = self.ring.write(word, now_ns(), iteration, context, payload, False)
-        if answer == FULL:
-            self._count_drop(output.TELEMETRY)
-        return answer in (TAKEN, FULL)
-
     def _long_line(self, call: Call, message: Any, arguments: Any) -> None:
         """With all its words: what has no number, what the ring can't take."""
         if self._output is None and self._reopen() is None:
@@ -232,7 +217,8 @@ class Producer:
         text = filled(message, arguments) if arguments else str(message)
         self.emit(call.level, site, text)
 
-    def _count_drop(self, drops: int) -> None:
+    def count_drop(self, drops: int) -> None:
+        """One record that the ring had no room for, by its class."""
         if self._output is not None:
             self._output.count_ring_drop(drops)
 
@@ -253,13 +239,13 @@ class Producer:
     ) -> Call:
         """The call at a place; one that can't be defined now comes without a number."""
         key = (file, line, logger, level)
-        known = self._calls.get(key)
+        known = self.calls.get(key)
         if known is not None:
             return known
         call = Call(file, line, function, logger, level)
         self._number(call)
         if call.text_word:
-            self._calls[key] = call
+            self.calls[key] = call
         return call
 
     def _number(self, call: Call) -> None:
@@ -303,7 +289,7 @@ class Producer:
             if len(self.by_template) < DEFINED_MAX:
                 self.by_template[template] = call
 
-    def _tell_stamp(self, stamp: Stamp) -> int:
+    def tell_stamp(self, stamp: Stamp) -> int:
         """Its number from now on; -1: it must be told with each line."""
         number = self._define(CONTEXT, stamp.rank, stamp.metadata or None)
         if not number:
@@ -327,7 +313,7 @@ class Producer:
         stamp = current()
         if stamp is EMPTY:
             return 0, None
-        number = stamp.number if stamp.owner is self.owner else self._tell_stamp(stamp)
+        number = stamp.number if stamp.owner is self.owner else self.tell_stamp(stamp)
         if number >= 0:
             return number, None
         return self._rank_number(stamp.rank), stamp.metadata
@@ -394,10 +380,12 @@ class Producer:
     def _forget(self) -> None:
         self._output = self.ring = None
         self.owner = object()
-        self._calls: dict[Any, Call] = {}
+        self.calls: dict[Any, Call] = {}
         self._calls_by_code: dict[tuple[int, int], Call] = {}
         self.by_template: dict[str, Call] = {}
+        # Words of VALUES by names and dimensions, and the last ones.
         self.series: dict[Any, int] = {}
+        self.last_series: tuple[Any, int] = ((), 0)
         self.doubles: dict[str, int] = {}
         self._sites: dict[tuple[str, int, str | None, str | None], int] = {}
         self._ranks: dict[int | None, int] = {}

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from time import monotonic_ns
 from typing import Any
 
-from ranklog.produce import records, ring, trouble
+from ranklog.produce import output, records, ring, trouble
 from ranklog.produce.clock import OFFSET_NS
 from ranklog.produce.context import EMPTY, INHERITED, current, own_iteration, process
 from ranklog.produce.producer import DEFINED_MAX, Producer
@@ -76,30 +76,52 @@ def telemetry(values: Mapping[str, Any], /, **dims: Any) -> None:
 
 
 def _write(producer: Producer, values: Mapping[str, Any], dims: dict[str, Any]) -> None:
-    names = tuple(values)
-    kinds = [type(value) for value in dims.values()]
     try:
-        key = (names, *dims.items(), *kinds) if dims else names
-        series = producer.series.get(key)
-        if series is None:
-            series = _defined(producer, key, names, dims)
-        payload = records.encode([*values.values()])
+        key: Any = tuple(values)
+        if dims:
+            kinds = [type(value) for value in dims.values()]
+            if not records.DEFERRABLE.issuperset(kinds):  # a tensor must not even be compared
+                _write_whole(producer, values, dims)
+                return
+            key = (key, *dims.items(), *kinds)
+        last, word = producer.last_series
+        if key != last:
+            word = producer.series.get(key, -1)
+            if word < 0:
+                word = _defined(producer, key, values, dims)
+            producer.last_series = (key, word)
+        payload = records.encode([*values.values()]) if word else b""
     except (TypeError, OverflowError, ValueError):
-        series, payload = 0, b""
-    if not series or not producer.values(series, payload):
-        producer.telemetry(clean_metadata(dict(values)), clean_metadata(dims) if dims else None)
+        word = 0
+    out, stamp, context = producer.ring, current(), 0
+    if stamp is not EMPTY:
+        context = stamp.number if stamp.owner is producer.owner else producer.tell_stamp(stamp)
+    if not word or out is None or context < 0:
+        _write_whole(producer, values, dims)
+        return
+    own = own_iteration()
+    iteration = process.iteration if own == INHERITED else own
+    answer = out.write(word, OFFSET_NS + monotonic_ns(), iteration, context, payload, False)
+    if answer == ring.FULL:
+        producer.count_drop(output.TELEMETRY)
+    elif answer != ring.TAKEN:
+        _write_whole(producer, values, dims)
 
 
-def _defined(producer: Producer, key: Any, names: tuple[str, ...], dims: dict[str, Any]) -> int:
-    """The number of a series; 0 where it has none: too many, or words that are not plain."""
-    plain = all(type(name) is str for name in names) and records.DEFERRABLE.issuperset(
-        map(type, dims.values())
-    )
-    if not plain or not names:
+def _write_whole(producer: Producer, values: Mapping[str, Any], dims: dict[str, Any]) -> None:
+    """With all its words: a tensor among them, too many series, no ring."""
+    producer.telemetry(clean_metadata(dict(values)), clean_metadata(dims) if dims else None)
+
+
+def _defined(producer: Producer, key: Any, values: Mapping[str, Any], dims: dict[str, Any]) -> int:
+    """The word of a series; 0 where it has none: too many, or names that are no words."""
+    plain = all(type(name) is str for name in values)
+    if not plain or not values or len(producer.series) >= DEFINED_MAX:
         return 0
-    number = producer.define_series(list(names), clean_metadata(dims) or None)
-    if number and len(producer.series) < DEFINED_MAX:
-        producer.series[key] = number
-        if len(names) == 1 and not dims:
-            producer.doubles[names[0]] = (ring.DOUBLE | number << 8) << 32 | 8
-    return number
+    number = producer.define_series(list(values), clean_metadata(dims) or None)
+    if not number:
+        return 0
+    if len(values) == 1 and not dims:
+        producer.doubles[key[0]] = (ring.DOUBLE | number << 8) << 32 | 8
+    producer.series[key] = (ring.VALUES | number << 8) << 32
+    return producer.series[key]
