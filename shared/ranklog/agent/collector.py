@@ -43,6 +43,8 @@ URGENT_AGE_NS = limits.SECOND_NS // 5
 # Portions of one process that are read before the next one has its turn.
 PORTIONS_MAX = 8
 QUOTA_LOOK_S = 1.0
+# A process whose files could not be read so often is left alone, for `replay` and whoever looks.
+FAILURES_MAX = 3
 # A process that runs is told of so often; one that says nothing for longer than the second number,
 # only that often: its heartbeats are then objects of their own.
 BEAT_NS, QUIET_BEAT_NS = 10 * limits.SECOND_NS, 60 * limits.SECOND_NS
@@ -104,7 +106,8 @@ class Collector:
         """No process is left whose lines are not delivered."""
         if self._tail is not None and self._tail.is_open:
             return False
-        return not self.processes and self._uncommitted is None and not self.wal.unsent
+        waiting = any(one.failures <= FAILURES_MAX for one in self.processes.values())
+        return not waiting and self._uncommitted is None and not self.wal.unsent
 
     def exited(self, pid: int, start: str, code: int) -> None:
         """A launcher tells how its child ended (negative: the signal)."""
@@ -254,7 +257,7 @@ class Collector:
     def _read(self, hurry: bool) -> bool:
         more = False
         for process in list(self.processes.values()):
-            if process.done or not self._committed():
+            if process.done or process.failures > FAILURES_MAX or not self._committed():
                 continue
             over = self._endings.is_over(process.files, hurry=hurry)  # before reading its last
             process.is_over = over
@@ -264,11 +267,22 @@ class Collector:
             }
             has_more = self._read_process(process, finals)
             more = more or has_more
-            if over and not has_more:
+            if over and not has_more and not process.failures:
                 self._end(process, finals)
         return more
 
     def _read_process(self, process: SpooledProcess, finals: dict[str, bool]) -> bool:
+        """Whether there is more. A process that we can't read costs itself only; its files stay."""
+        try:
+            has_more = self._read_portions(process, finals)
+            process.failures = 0
+            return has_more
+        except Exception as error:  # a bug of ours, or a disk's
+            process.failures += 1
+            process.failure = f"{error!r:.300}"
+            return False
+
+    def _read_portions(self, process: SpooledProcess, finals: dict[str, bool]) -> bool:
         for _ in range(PORTIONS_MAX):
             if not process.read(self._framer, now_ns(), finals.__getitem__):
                 self._copy_to_console(process)
@@ -296,12 +310,12 @@ class Collector:
     def _tell_end(self, process: SpooledProcess, code: int | None) -> None:
         """Once for a process, which may be announced twice: its output, and its own lines."""
         who = (process.files.pid, process.files.start)
-        others = [
+        with_lines = [
             other
             for other in self.processes.values()
-            if (other.files.pid, other.files.start) == who and other.sdk is not None
+            if (other.files.pid, other.files.start) == who and spool.JOURNAL in other.files.files
         ]
-        if (process.sdk is None and others) or who in self._told_end:
+        if (spool.JOURNAL not in process.files.files and with_lines) or who in self._told_end:
             return
         if process.files.identity.role == WORKER and not code:
             return  # data-loader workers come and go by the hundred

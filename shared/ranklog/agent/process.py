@@ -53,6 +53,7 @@ class SpooledProcess:
         self.done = False  # all that it wrote is framed, and its streams are ended
         self.end: Place | None = None  # in the log, behind its last lines
         self.is_over = False  # the process has ended
+        self.failures, self.failure = 0, ""  # of reading it
         # Of heartbeats: when the last was, when it last said something, and how much it had said.
         self.beat_ns = self.spoke_ns = self.beat_lines = 0
         self._folder = folder

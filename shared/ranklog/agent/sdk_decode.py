@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgpack
+from msgpack import UnpackException, unpackb
 
 from ranklog.produce import ring
 from ranklog.produce.definitions import Definitions
@@ -19,7 +19,15 @@ from ranklog.produce.records import CALL, LINE, TELEMETRY, formatted
 
 # Of a short form: kind and number, then time, iteration, context.
 _SHORT = struct.Struct("=IqqQ")
-_WRONG = (IndexError, TypeError, ValueError, OverflowError, KeyError, AttributeError)
+_WRONG = (
+    IndexError,
+    TypeError,
+    ValueError,
+    OverflowError,
+    KeyError,
+    AttributeError,
+    UnpackException,
+)
 
 
 @dataclass(slots=True)
@@ -75,7 +83,6 @@ class Decoder:
         self.points: list[list[Any]] = []
         self.damaged = 0
         self._calls: dict[int, tuple[int, int, str]] = {}
-        self._unpack = msgpack.Unpacker(unicode_errors="surrogatepass", strict_map_key=False)
 
     def define(self, fields: list[Any]) -> None:
         """Take a definition. Raises IndexError, TypeError, ValueError for what is none."""
@@ -122,8 +129,7 @@ class Decoder:
         return found
 
     def _format(self, template: str, packed: bytes) -> str:
-        self._unpack.feed(packed)
-        arguments = tuple(self._unpack.unpack())
+        arguments = tuple(unpackb(packed, unicode_errors="surrogatepass"))
         try:
             return template % arguments
         except Exception:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ranklog.agent.rows import KEPT
-from ranklog.agent.sinks import EachSink, SingleSink, Sink, is_refused
+from ranklog.agent.sinks import EachSink, Frame, Outcome, SingleSink, Sink, is_refused
 from ranklog.agent.wal import Pending, State, Wal
-from ranklog.errors import RanklogError
+from ranklog.errors import RanklogError, Unavailable
 
 RETRY_FIRST_S, RETRY_MAX_S = 0.1, 30.0
 # Refused frames that are kept; the oldest go.
@@ -60,7 +60,7 @@ class Sender:
         if not frames or not (hurry or self._is_batch(frames, now)):
             return False
         self._waiting_since = None
-        outcomes = self._sink.put_all([(frame.entry.key, frame.data) for frame in frames])
+        outcomes = self._put([(frame.entry.key, frame.data) for frame in frames])
         done, error, wait_s = [], None, 0.0
         for frame, outcome in zip(frames, outcomes, strict=True):
             if outcome.error is None:
@@ -77,6 +77,13 @@ class Sender:
             self.last_sent_at = time.time()
         self._note(error, wait_s, progress=bool(done))
         return bool(done)
+
+    def _put(self, frames: Sequence[Frame]) -> list[Outcome]:
+        """A bug in a sink, or an error of a library that nobody translated, must not end sending."""
+        try:
+            return self._sink.put_all(frames)
+        except Exception as error:
+            return [Outcome(Unavailable(f"sending failed: {error!r:.300}"))] * len(frames)
 
     def _is_batch(self, frames: list[Pending], now: float) -> bool:
         """Whether a sink that makes objects of batches should make one now."""

@@ -59,6 +59,7 @@ def _process(process: SpooledProcess) -> dict[str, Any]:
         "run": who.run,
         "rank": who.rank,
         "done": process.done,
+        "failure": process.failure,
         "streams": {
             state.stream.channel: {"lines": state.next_seq, "masked": state.masked}
             for state in process.streams

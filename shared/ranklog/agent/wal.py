@@ -62,6 +62,7 @@ class _Segment:
     number: int
     path: Path
     fd: int
+    size: int  # disk blocks that are there
     end: int
     seek: tuple[int, int]  # offset and index of the first block that may have an unsent frame
     index: int = 0
@@ -108,7 +109,7 @@ class Wal:
             last = self._segments[-1]
             block = encode_block(last.number, last.index, frames, packed)
             # A block that is larger than a file has one of its own, and that is not allocated before.
-            if last.end + len(block) > self._segment_bytes and last.index:
+            if last.end + len(block) > last.size and last.index:
                 last = self._begin(last.number + 1)
                 block = encode_block(last.number, last.index, frames, packed)
             write_whole(last.fd, block, last.end)
@@ -124,20 +125,22 @@ class Wal:
         head = encode_head(number, self.state)
         path, spare = self._folder / f"{number:08d}.wal", self._folder / "spare"
         fd = allocated(path, max(self._segment_bytes, len(head) + ALLOCATED_BYTES_MIN))
+        fd_is_allocated = True
         if fd is not None:
             self._make_spare()
         elif spare.exists():
             spare.rename(path)
             fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         else:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fd, fd_is_allocated = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), False
         try:
             write_whole(fd, head, 0)
         except OSError:
             os.close(fd)
             path.unlink()
             raise
-        segment = _Segment(number, path, fd, len(head), (len(head), 0))
+        size = os.fstat(fd).st_size if fd_is_allocated else self._segment_bytes
+        segment = _Segment(number, path, fd, size, len(head), (len(head), 0))
         self._segments.append(segment)
         return segment
 
@@ -155,7 +158,8 @@ class Wal:
             path.unlink()
             return
         number, state, first = head
-        segment = _Segment(number, path, fd, first, (first, 0))
+        size = max(os.fstat(fd).st_size, ALLOCATED_BYTES_MIN)
+        segment = _Segment(number, path, fd, size, first, (first, 0))
         self.state = state
         while block := read_block(fd, number, segment.end, segment.index, whole=True):
             apply(self.state, unpack(block.state))

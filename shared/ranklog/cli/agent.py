@@ -111,6 +111,9 @@ def _lines(folder: Path, found: dict[str, Any]) -> Iterator[str]:
         yield f"masked     {kinds}"
     for name, told in sorted(found["host_logs"].items()):
         yield f"host log   {name}: {told}"
+    for process in found["processes"]:
+        if process["failure"]:
+            yield f"unread     {process['incarnation']}: {process['failure']}"
     for key, word in (("error", "error"), ("disk_error", "disk error")):
         if found[key]:
             yield f"{word:<10} {found[key]}"
