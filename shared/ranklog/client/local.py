@@ -1,27 +1,26 @@
-"""The client's calls over a store."""
+"""The client's calls over a store. What a search does not need is imported by the calls that do: a command
+is a process that mostly makes one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ranklog.client.answer import Answer, CountAnswer, Listing
-from ranklog.client.comparison import compare_ranks
 from ranklog.client.counting import count
 from ranklog.client.listings import list_callsites, list_runs, list_streams
 from ranklog.client.options import CountOptions, SearchOptions
-from ranklog.client.patterns import list_patterns
 from ranklog.client.pins import load_pin, refuse_words
 from ranklog.client.reader import Reader, local_reader
 from ranklog.client.search import search
-from ranklog.client.tail import Tail
-from ranklog.client.tail_cursor import tail_page
-from ranklog.client.tail_items import TailItem, TailPage
 from ranklog.client.words import Restrictions, check_shape, read_query
 from ranklog.model.query import Query
 from ranklog.store.protocol import Store
+
+if TYPE_CHECKING:
+    from ranklog.client.tail_items import TailItem, TailPage
 
 
 class Local:
@@ -104,6 +103,8 @@ class Local:
         limit: int | None,
         full_scan: bool,
     ) -> Listing:
+        from ranklog.client.patterns import list_patterns
+
         most = check_shape(limit, None)
         asked = self._query(query, given, full_scan=full_scan)
         return list_patterns(self.reader, asked, with_=with_, limit=most)
@@ -117,6 +118,8 @@ class Local:
         with_: str | None,
         all_hunks: bool,
     ) -> Listing:
+        from ranklog.client.comparison import compare_ranks
+
         return compare_ranks(
             self.reader, query, given, ranks=ranks, with_=with_, all_hunks=all_hunks
         )
@@ -135,12 +138,16 @@ class Local:
         return export_pinned(self.reader, load_pin(self.reader, pin), out, format)
 
     def tail(self, query: str, given: Restrictions) -> Iterator[TailItem]:
+        from ranklog.client.tail import Tail
+
         # what is committed after this call is shown, however late the first item is asked for
         return Tail(self.reader, self._query(query, given)).follow()
 
     def tail_page(
         self, query: str, given: Restrictions, *, cursor: str | None, wait_s: float, rows: int
     ) -> TailPage:
+        from ranklog.client.tail_cursor import tail_page
+
         asked = self._query(query, given)
         return tail_page(self.reader, asked, cursor, wait_s=wait_s, rows=rows)
 
