@@ -19,7 +19,7 @@ from ranklog.launch.mirror import Mirror
 from ranklog.produce import spool
 from ranklog.produce.exits import write_exit
 from ranklog.produce.identity import Identity
-from ranklog.produce.manifest import Given, write
+from ranklog.produce.manifest import Capture, Given, write
 from ranklog.produce.mirror import Copy
 from ranklog.produce.spool import ProcessFiles
 
@@ -37,6 +37,8 @@ PASSED_ON = (
 LOOK_S = 0.5
 # When one of several programs fails, the others have this long to end by themselves, then to obey.
 GRACE_S = 30.0
+# A job that ends before the run has been described is waited for so long.
+MANIFEST_WAIT_S = 1.0
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 
 
@@ -49,6 +51,13 @@ class Program:
     identity: Identity
 
 
+@dataclass(frozen=True, slots=True)
+class _Running:
+    described: ProcessFiles
+    copies: list[Copy]
+    capture: Capture
+
+
 class Parent:
     """Programs of one launch on this host. Use: `with Parent(…) as parent: parent.start(…)`, `wait`."""
 
@@ -57,7 +66,7 @@ class Parent:
         self._folder = folder
         self._look = look
         self._mirror = Mirror()
-        self._running: dict[int, tuple[ProcessFiles, list[Copy]]] = {}
+        self._running: dict[int, _Running] = {}
         self._codes: dict[int, int] = {}
         self._failed_at: float | None = None
         self._inherited: set[signal.Signals] = set()
@@ -97,8 +106,11 @@ class Parent:
         finally:
             for fd in outputs:
                 os.close(fd)
-        defs = self._folder / f"{incarnation}.defs"
-        write(defs, program.identity, Given(), command=program.words, environ=program.environ)
+        # What the run says of itself: the program need not know of us.
+        defs = self._folder / f"{incarnation}.{spool.DEFS}"
+        capture = write(
+            defs, program.identity, Given(), command=program.words, environ=program.environ
+        )
         described = ProcessFiles(
             identity=program.identity,
             incarnation=incarnation,
@@ -111,7 +123,7 @@ class Parent:
         copies = [
             self._mirror.add(self._folder / name, fd) for fd, name in enumerate(files.values(), 1)
         ]
-        self._running[pid] = (described, copies)
+        self._running[pid] = _Running(described, copies, capture)
 
     def wait(self) -> list[int]:
         """Exit codes in order of start (negative: the signal), when all programs have ended."""
@@ -142,12 +154,13 @@ class Parent:
             if not ended:
                 continue
             code = os.waitstatus_to_exitcode(status)
-            described, copies = self._running.pop(pid)
+            ended_one = self._running.pop(pid)
             self._codes[pid] = code
-            with contextlib.suppress(OSError):  # a full disk: the agent may know by itself
-                write_exit(self._folder, described.incarnation, code)
-            for copy in copies:
+            for copy in ended_one.copies:
                 self._mirror.remove(copy)
+            ended_one.capture.wait(MANIFEST_WAIT_S)
+            with contextlib.suppress(OSError):  # a full disk: the agent may know by itself
+                write_exit(self._folder, ended_one.described.incarnation, code)
             if code and self._failed_at is None:
                 self._failed_at = time.monotonic()
         return bool(self._running)
