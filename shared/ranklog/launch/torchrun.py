@@ -47,8 +47,11 @@ class RanklogLogsSpecs(DefaultLogsSpecs):  # type: ignore[misc]
         folder = spool.default_spool(os.environ).absolute()
         spool.make_spool(folder)
         if self._watch is None:
-            self._launch = _launch_variables(folder)
-            self._watch = Watch(folder, os.environ.get("RANKLOG_DESTINATION"))
+            any_rank = next(iter(envs.values()), {})
+            self._launch = _launch_variables(folder, {**os.environ, **any_rank})
+            by_parent = os.environ.get("RANKLOG_LAUNCHED") == "1"
+            words = [] if by_parent else ["torchrun", *sys.argv[1:]]
+            self._watch = Watch(folder, os.environ.get("RANKLOG_DESTINATION"), words)
         console = console_of(os.environ)
         ranks = [
             _rank(folder, local_rank, dest, {**os.environ, **env, **self._launch}, console)
@@ -65,9 +68,9 @@ class RanklogLogsSpecs(DefaultLogsSpecs):  # type: ignore[misc]
         return dest
 
 
-def _launch_variables(folder: Path) -> dict[str, str]:
+def _launch_variables(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """What ranks of all attempts are told, so that their own `init` says the same."""
-    who = identity_of(["torchrun", *sys.argv[1:]], os.environ)
+    who = identity_of(["torchrun", *sys.argv[1:]], environ)
     return {
         "RANKLOG_SPOOL": str(folder),
         "RANKLOG_LAUNCHED": "1",

@@ -23,6 +23,7 @@ from ranklog.launch.mirror import Mirror
 from ranklog.produce import spool, trouble
 from ranklog.produce.exits import write_exit
 from ranklog.produce.identity import Identity
+from ranklog.produce.manifest import Given, write
 from ranklog.produce.mirror import Copy
 from ranklog.produce.spool import ProcessFiles
 from ranklog.produce.starting import ensure_agent
@@ -69,8 +70,10 @@ def context_of_caller() -> Context | None:
 class Watch:
     """One per launcher; `add` for every attempt. Nothing it does can fail the launch."""
 
-    def __init__(self, folder: Path, destination: str | None) -> None:
+    def __init__(self, folder: Path, destination: str | None, command: Sequence[str]) -> None:
+        """`command`: the launcher's words, for the run's manifest; none where a parent tells it."""
         self._folder = folder
+        self._command = command
         self._destination = destination
         self._mirror = Mirror()
         self._waiting: list[tuple[Rank, Context | None]] = []
@@ -123,12 +126,16 @@ class Watch:
         pid = os.getpid() if context is None else _pid(rank, context)
         if pid is None:
             return  # not started yet
+        files = {channel: f"{rank.incarnation}.{channel}" for channel in rank.channels}
+        defs = self._folder / f"{rank.incarnation}.{spool.DEFS}"
+        if self._command and rank.local_rank == 0:
+            write(defs, rank.identity, Given(), command=self._command)
         rank.described = ProcessFiles(
             identity=rank.identity,
             incarnation=rank.incarnation,
             pid=pid,
             start=spool.process_start(pid),
-            files={channel: f"{rank.incarnation}.{channel}" for channel in rank.channels},
+            files=files | ({spool.DEFS: defs.name} if defs.exists() else {}),
             launched=hasattr(context, "subprocess_handlers"),
         )
         spool.announce(self._folder, rank.described)
