@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ranklog import limits
 from ranklog.agent import framer as framing
 from ranklog.agent import text_source as sources
 from ranklog.agent.framer import Framer
@@ -85,6 +86,25 @@ def test_a_progress_bar_keeps_its_last_state(tmp_path: Path) -> None:
     lines, _ = read(tmp_path, b"\r 10%\r 20%", b"\r 30%\nnext\n\rstill 1%\rstill 2%")
 
     assert [line.text for line in lines] == [" 30%", "next", "still 2%"]
+
+
+def test_a_progress_bar_that_goes_on_is_a_line_now_and_then(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_bytes(b"")
+    framer = Framer("agent")
+    source = TextSource(path, StreamState(stream(channel="stderr")), Masker())
+    steps = [(f"\r {n:2d}%", 5 * n) for n in range(8)] + [("\n", 36), ("next\n", 37)]
+    for text, second in steps:
+        with path.open("a") as file:
+            file.write(text)
+        source.read(framer, NOW_NS + second * limits.SECOND_NS, final=False)
+    [frame] = framer.cut()[0]
+    source.close()
+
+    lines = lines_of(decode_frame(frame.data))
+    assert [line.text for line in lines] == ["  2%", "  4%", "  6%", "  7%", "next"]
+    [entry] = decode_frame(frame.data).streams
+    assert sum(drop.lines for drop in entry.drops) == 5  # 0, 1, 3, 5 and nothing, before the first
 
 
 def test_an_endless_progress_bar_does_not_grow(

@@ -245,6 +245,9 @@ class Collector:
             process.restore(saved, streams=True)
         elif before is not None:
             process.restore(before, streams=False)
+        elif suffix:
+            for source in process.texts.values():
+                source.skip_hole()
         else:
             with contextlib.suppress(OSError):  # full: then a lost log would not be noticed
                 spool.write_ack(acked, *spool.read_ack(acked))

@@ -30,6 +30,8 @@ from ranklog.stream.row_batch import RowBatch
 READ_BYTES = 256 * limits.KIB
 # What is in the agent's log is given back from the front of the file, in steps of this.
 PUNCH_BYTES = 4 * limits.MIB
+# Between two lines of one progress bar.
+BAR_NS = 10 * limits.SECOND_NS
 # torch's own prefix on what a rank prints of an uncaught exception.
 _ENVELOPE = re.compile(rb"\[rank\d+\]:? ")
 _TRACEBACK = b"Traceback (most recent call last)"
@@ -68,6 +70,9 @@ class TextSource:
         self._mid_line = False  # the last row was a piece, and this one continues it
         self._in_trace = ""  # "" no, "frames", "message" (the next line may chain), "gap"
         self._states_dropped = 0
+        # Of a progress bar that no line feed ended yet: the state that is a line already, and when.
+        self._shown: bytes | None = None
+        self._bar_ns = 0
         self._punched = 0
 
     def saved(self) -> list[Any]:
@@ -80,6 +85,7 @@ class TextSource:
             self._mid_line,
             self._in_trace,
             self._keys.left,
+            self._shown,
         ]
 
     def restore(self, saved: Sequence[Any], *, same_stream: bool = True) -> None:
@@ -88,6 +94,14 @@ class TextSource:
         self._keys.left = saved[6]
         if same_stream:
             self._group, self._mid_line, self._in_trace = saved[3:6]
+            self._shown = saved[7]
+
+    def skip_hole(self) -> None:
+        """Nobody knows how far it was read: begin where something was not given back yet."""
+        try:
+            self.offset = os.lseek(self._fd, 0, os.SEEK_DATA)
+        except OSError:  # nothing is there, or no such file system
+            self.offset = 0
 
     def status(self) -> dict[str, Any]:
         """For people: where it is read, and how much waits."""
@@ -120,6 +134,7 @@ class TextSource:
         elif final and self._pending:
             line, self._pending = self._pending, b""
             self._take(framer, now_ns, line, NO_LF)
+        self._show_bar(framer, now_ns)
         if self._states_dropped:
             framer.drop(self.state, self._states_dropped, "progress")
             self._states_dropped = 0
@@ -166,7 +181,8 @@ class TextSource:
 
     def _take_plain(self, framer: Framer, now_ns: int, whole: bytes) -> bool:
         """Lines that need no look at each; False where they do."""
-        if self._mid_line or self._in_trace or b"\r" in whole or _TRACEBACK in whole:
+        is_open = self._mid_line or self._in_trace or self._shown is not None
+        if is_open or b"\r" in whole or _TRACEBACK in whole:
             return False
         try:
             whole.decode()
@@ -190,6 +206,21 @@ class TextSource:
         self.records += count
         return True
 
+    def _show_bar(self, framer: Framer, now_ns: int) -> None:
+        """The state of a progress bar that goes on, as a line now and then."""
+        if b"\r" not in self._pending or self._mid_line or self._admission.refuses_progress:
+            return
+        if not self._bar_ns:
+            self._bar_ns = now_ns
+        if now_ns - self._bar_ns < BAR_NS:
+            return
+        state = self._last_state(self._pending.rstrip(b"\r"))
+        self._states_dropped -= self._shown is not None  # it is the first of those that are gone
+        if state != self._shown:
+            self._take(framer, now_ns, state, 0)
+            self._shown = self._pending = state
+        self._bar_ns = now_ns
+
     # --- line by line ---------------------------------------------------------------------------
 
     def _shortened(self, framer: Framer, now_ns: int, line: bytes) -> bytes:
@@ -210,6 +241,13 @@ class TextSource:
 
     def _take(self, framer: Framer, now_ns: int, line: bytes, flags: int) -> None:
         shown = self._last_state(line)
+        already, self._shown = self._shown, None
+        if already is not None and not self._mid_line:
+            self._bar_ns = 0
+            # It is among the states that are gone, or it is the last one.
+            self._states_dropped -= shown is not line and line.startswith(already)
+            if shown == already:
+                return
         if shown is not line and self._admission.refuses_progress and not self._mid_line:
             self._states_dropped += 1
             return
