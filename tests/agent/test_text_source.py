@@ -107,6 +107,35 @@ def test_a_progress_bar_that_goes_on_is_a_line_now_and_then(tmp_path: Path) -> N
     assert sum(drop.lines for drop in entry.drops) == 5  # 0, 1, 3, 5 and nothing, before the first
 
 
+@given(st.lists(st.tuples(st.sampled_from([b"\r", b"1%", b"22%", b"\n"]), st.integers(0, 9))))
+def test_lines_of_a_progress_bar_and_what_was_dropped_are_what_was_written(
+    pieces: list[tuple[bytes, int]],
+) -> None:
+    """Without line feeds and CRs alone, whatever was written is a line or dropped."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, now = Path(folder) / "out", NOW_NS
+        path.write_bytes(b"")
+        framer = Framer("agent")
+        source = TextSource(path, StreamState(stream(channel="stderr")), Masker())
+        for piece, seconds in pieces:
+            now += seconds * limits.SECOND_NS
+            with path.open("ab") as file:
+                file.write(piece)
+            while source.read(framer, now, final=False):
+                pass
+        while source.read(framer, now, final=True):
+            pass
+        frames = [decode_frame(frame.data) for frame in framer.cut()[0]]
+        source.close()
+
+    drops = [drop.lines for frame in frames for entry in frame.streams for drop in entry.drops]
+    assert all(lines > 0 for lines in drops)
+    written = b"".join(piece for piece, _ in pieces)
+    shown = [line.text for frame in frames for line in lines_of(frame)]
+    last_states = [line.rpartition(b"\r")[2] for line in written.split(b"\n")[:-1]]
+    assert [text for text in last_states if text and text.decode() not in shown] == []
+
+
 def test_an_endless_progress_bar_does_not_grow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -135,7 +135,7 @@ class TextSource:
             line, self._pending = self._pending, b""
             self._take(framer, now_ns, line, NO_LF)
         self._show_bar(framer, now_ns)
-        if self._states_dropped:
+        if self._states_dropped > 0:
             framer.drop(self.state, self._states_dropped, "progress")
             self._states_dropped = 0
         return bool(chunk)
@@ -214,8 +214,10 @@ class TextSource:
             self._bar_ns = now_ns
         if now_ns - self._bar_ns < BAR_NS:
             return
-        state = self._last_state(self._pending.rstrip(b"\r"))
-        self._states_dropped -= self._shown is not None  # it is the first of those that are gone
+        written = self._pending.rstrip(b"\r")
+        state = self._last_state(written)
+        # What was shown is the first of those that are gone.
+        self._states_dropped -= self._shown is not None and state is not written
         if state != self._shown:
             self._take(framer, now_ns, state, 0)
             self._shown = self._pending = state
