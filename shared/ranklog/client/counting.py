@@ -29,10 +29,12 @@ def count(reader: Reader, query: q.Query) -> CountAnswer:
     run = begin(reader, query)
     note_copies(query.expr, run.scope.indexes.values(), run.report)
     place = place_of(query, run.scope, "count")
-    known = run.known(place)
-    if isinstance(known, CountAnswer):
-        return known
-    expr = run.expr()
+    return run.answer(place, lambda: _counted(run))
+
+
+def _counted(run: Search) -> CountAnswer:
+    """From the indexes where they say it, from scans where they do not."""
+    query, expr = run.query, run.expr()
     merge = GroupMerge(
         run.scope.indexes, query.by, query.every_ns, query.every_iterations, stats=query.stats
     )
@@ -51,9 +53,7 @@ def count(reader: Reader, query: q.Query) -> CountAnswer:
             for _, outcome in wave:
                 merge.add(outcome)
     with timed(run.report, "merge"):
-        answer = _answer(run, merge, query)
-    run.keep(place, answer)
-    return answer
+        return _answer(run, merge, query)
 
 
 def _answer(run: Search, merge: GroupMerge, query: q.Query) -> CountAnswer:

@@ -24,6 +24,7 @@ from ranklog.scan.stop import Stop
 from ranklog.store.protocol import Store
 
 if TYPE_CHECKING:
+    from ranklog.client.flights import Flights
     from ranklog.client.results import Results
 
 
@@ -60,6 +61,7 @@ class Reader:
     indexes: IndexCache
     catalog: Catalog = field(init=False)
     facts: Facts = field(default_factory=Facts)
+    flights: Flights = field(init=False)
     concurrency: int = 2
     seconds_left: Callable[[], float] | None = None
     now_ns: Callable[[], int] = time.time_ns
@@ -68,7 +70,11 @@ class Reader:
     closed: bool = False
 
     def __post_init__(self) -> None:
+        # Answers hold scopes, and scopes are opened by readers.
+        from ranklog.client.flights import Flights
+
         self.catalog = Catalog(self.store, self.tenant, self.indexes)
+        self.flights = Flights()
 
     @property
     def deadline_s(self) -> float:

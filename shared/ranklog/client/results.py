@@ -43,14 +43,14 @@ class Results:
             if found is None:
                 return None
             self._kept.move_to_end(place)
-        return _copied(found[1], _report(found[1].report, report))
+        return copied(found[1], report_of(found[1].report, report, NOTE))
 
     def put(self, place: Hashable, answer: Kept) -> None:
         """Keep a copy, unless it is large or something is missing that may be read next time."""
         size = _size(answer)
         if answer.completeness.skipped_tasks or size > self._bytes_max // 8:
             return
-        kept = _copied(answer, answer.report)
+        kept = copied(answer, answer.report)
         with self._lock:
             self._bytes += size - self._kept.get(place, (0, None))[0]
             self._kept[place] = (size, kept)
@@ -69,14 +69,15 @@ def place_of(query: Query, scope: Scope, kind: Hashable) -> Hashable:
     return (kind, words, names, listing.from_ns, listing.to_ns, listing.defaulted, keys)
 
 
-def _report(then: Report, now: Report) -> Report:
+def report_of(then: Report, now: Report, note: str) -> Report:
     """What the answer looked at then, and what it cost now."""
     found = replace(then, ms=dict(now.ms), bytes_read=now.bytes_read, warnings=list(then.warnings))
-    found.notes = [*then.notes, NOTE]
+    found.notes = [*then.notes, note]
     return found
 
 
-def _copied(answer: Kept, report: Report) -> Kept:
+def copied(answer: Kept, report: Report) -> Kept:
+    """The same answer for another caller, who may change it."""
     completeness = copy(answer.completeness)
     if isinstance(answer, CountAnswer):
         rows = list(answer.rows)

@@ -13,10 +13,10 @@ judge        how complete it is                                       (answer/co
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from ranklog import limits
 from ranklog.client.answer import Answer, CountAnswer
@@ -43,6 +43,8 @@ from ranklog.plan.tasks import Groups, Lines, Outcome, SegmentFailure, SegmentSc
 from ranklog.plan.tree import all_of
 
 _FIRST_WAVE_TASKS = 4
+
+A = TypeVar("A", Answer, CountAnswer)
 
 
 @dataclass(slots=True)
@@ -151,14 +153,26 @@ class Search:
     def known(self, place: Hashable) -> Answer | CountAnswer | None:
         """The answer, if it was given before and nothing is new."""
         results = self.reader.results
-        if results is None or self.query.explain or self.scope.failed:
-            return None
-        return results.get(place, self.report)
+        return None if results is None else results.get(place, self.report)
 
-    def keep(self, place: Hashable, answer: Answer | CountAnswer) -> None:
-        """For who asks again."""
-        if self.reader.results is not None:
-            self.reader.results.put(place, answer)
+    def answer(self, place: Hashable, work: Callable[[], A]) -> A:
+        """What `work` answers, kept for who asks again and shared with who asks the same meanwhile.
+        Not where it may be cut by its time, nor where it is no answer but a plan."""
+        if self.query.explain or self.scope.failed:
+            return work()
+        known = self.known(place)
+        if known is not None:
+            return cast(A, known)
+
+        def kept() -> A:
+            found = work()
+            if self.reader.results is not None:
+                self.reader.results.put(place, found)
+            return found
+
+        if self.query.timeout_s is not None:
+            return kept()
+        return cast(A, self.reader.flights.join(place, self.report, kept))
 
     def skipped(self) -> list[dict[str, str]]:
         """Every index and segment that could not be read, once."""
@@ -220,9 +234,13 @@ def search(
     if keep:
         pin = save_pin(reader, query, run.scope, run.completeness(), groups=groups)
     place = place_of(query, run.scope, ("lines", groups, None if pin is None else pin.id))
-    known = run.known(place)
-    if isinstance(known, Answer):
-        return known
+    return run.answer(place, lambda: _page(run, cursor, groups=groups, pin=pin))
+
+
+def _page(run: Search, cursor: Cursor | None, *, groups: bool, pin: Pin | None) -> Answer:
+    """The lines behind the cursor, with their neighbours."""
+    query, newest = run.query, run.query.order != "oldest"
+    pinned = None if pin is None else pin.to_json()
     expr = run.expr()
     # one more than the limit tells whether there is more
     limit = None if query.limit is None else query.limit + 1
@@ -235,7 +253,7 @@ def search(
             report=run.report,
             explain=explained(query, plan),
             completeness=run.completeness(),
-            pin=None if pin is None else pin.to_json(),
+            pin=pinned,
         )
     lines, late = _first_lines(run, plan, limit, newest)
     with timed(run.report, "merge"):
@@ -243,10 +261,7 @@ def search(
         lines = lines[: query.limit]
         lines, following = _next_page(run, lines, late, progress, cut=truncated)
     shown = with_neighbours(run, lines, groups=groups, newest=query.order == "newest")
-    answer = Answer(shown, run.completeness(), run.report, following, truncated)
-    answer.pin = None if pin is None else pin.to_json()
-    run.keep(place, answer)
-    return answer
+    return Answer(shown, run.completeness(), run.report, following, truncated, pin=pinned)
 
 
 def _first_lines(
