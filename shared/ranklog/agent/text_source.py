@@ -220,7 +220,7 @@ class TextSource:
         self._states_dropped -= self._shown is not None and state is not written
         if state != self._shown:
             self._take(framer, now_ns, state, 0)
-            self._shown = self._pending = state
+            self._shown, self._pending = state, state + self._pending[len(written) :]
         self._bar_ns = now_ns
 
     # --- line by line ---------------------------------------------------------------------------
