@@ -72,7 +72,7 @@ def test_a_value_may_begin_with_a_dash() -> None:
         ("search", ["--limit"], "--limit needs a value"),
         ("search", ["--limit", "-3"], "argument --limit"),
         ("search", ["--order", "sideways"], "argument --order"),
-        ("runs", ["--nonsense"], "unrecognized arguments"),
+        ("streams", ["--nonsense"], "unrecognized arguments"),
         ("import", ["logs", "--ru", "x"], "unrecognized arguments"),
     ],
 )

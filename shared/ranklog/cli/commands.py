@@ -55,7 +55,7 @@ COMMANDS: tuple[Command, ...] = (
         "doctor",
         "says what would and wouldn't be captured here, of a command or in general, and what to do",
         "ranklog.cli.doctor",
-        flags.DOCTOR,
+        flags.DOCTOR + tuple(flag for flag in flags.WHERE if flag.name == "--json"),
         (Positional("CMD", "the command, after --", many=True),),
         example="ranklog doctor -- torchrun --nproc-per-node 8 train.py",
     ),

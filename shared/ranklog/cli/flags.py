@@ -210,7 +210,6 @@ COMPARE = (
 DOCTOR = (
     Flag("--destination", "where lines would go (default: $RANKLOG_DESTINATION)", "URL"),
     Flag("--spool", "where they would wait (default: $RANKLOG_SPOOL)", "DIR"),
-    *(flag for flag in WHERE if flag.name == "--json"),
 )
 
 RUNS = (
