@@ -42,6 +42,7 @@ class Jobs:
             "PYTHONPATH": PACKAGE,
             "RANKLOG_SPOOL": str(self.spool),
             "PYTHONUNBUFFERED": "1",
+            "RANKLOG_MANIFEST": "0",
         }
 
     def command(self, *words: str, options: tuple[str, ...] = ()) -> list[str]:
@@ -301,3 +302,18 @@ def _wait_until(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
     while not condition():
         assert time.monotonic() < deadline, "did not come to pass"
         time.sleep(0.05)
+
+
+def test_a_python_of_the_job_starts_as_it_would_without_us(jobs: Jobs, tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text("import sys\nsys.mine = 'ran'\n")
+    show = (
+        "import sys\n"
+        "print(sys.mine, sys.modules['sitecustomize'].__file__)\n"
+        "print(sorted({'ranklog', 'torch', 'importlib.metadata', 'logging'} & set(sys.modules)))"
+    )
+    environ = {"PYTHONPATH": f"{PACKAGE}{os.pathsep}{tmp_path / 'site'}"}
+    done = jobs.python(show, **environ)
+
+    expected = f"ran {tmp_path / 'site' / 'sitecustomize.py'}\n[]\n"
+    assert (done.stdout.decode(), done.stderr) == (expected, b"")

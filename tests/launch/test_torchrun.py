@@ -49,9 +49,7 @@ class Launch:
     def exit_codes(self, rank: int | None, attempt: int = 0) -> set[int | None]:
         rows = self.client.streams(run="train").rows
         return {
-            row["exit_code"]
-            for row in rows
-            if row["rank"] == rank and row["attempt"] == attempt and row["channel"] != "agent"
+            row["exit_code"] for row in rows if row["rank"] == rank and row["attempt"] == attempt
         }
 
 
@@ -65,6 +63,7 @@ class Launches:
             "RANKLOG_SPOOL": str(self.spool),
             "RANKLOG_DESTINATION": str(tmp_path / "stream"),
             "OMP_NUM_THREADS": "1",
+            "RANKLOG_MANIFEST": "0",
         }
         # Also where this checkout is not installed.
         plugin._announce_entry_point(tmp_path, self.environ)
@@ -175,9 +174,8 @@ def test_a_restart_is_an_attempt_of_the_same_launch(launches: Launches, way: str
 
 
 def test_two_nodes_are_one_launch(launches: Launches) -> None:
-    options = ["--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0"]
-    port = _free_port()
-    options = [*options[:2], f"--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-id=job9"]
+    meeting = f"--rdzv-endpoint=127.0.0.1:{_free_port()}"
+    options = ["--nnodes=2", "--rdzv-backend=c10d", meeting, "--rdzv-id=job9"]
     nodes = [
         launches.start("plugin", "exc", *options, environ={"RANKLOG_HOST": f"n{n}"})
         for n in range(2)

@@ -22,6 +22,8 @@ from ranklog.produce.starting import ensure_agent
 # How long the agent has, after the job, to deliver where the command promises it.
 DELIVER_S = 120.0
 LOOK_S = 0.05
+# What Pythons of the job run first: so that a torchrun inside takes our plugin.
+STARTUP = Path(__file__).with_name("startup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,9 @@ def _environment(job: Job) -> dict[str, str]:
         # Their output goes to a file: without this a killed rank's last lines die in its buffer.
         "PYTHONUNBUFFERED": os.environ.get("PYTHONUNBUFFERED") or "1",
     }
+    if os.environ.get("RANKLOG_STARTUP") != "0":
+        paths = [str(STARTUP), *filter(None, [os.environ.get("PYTHONPATH")])]
+        made["PYTHONPATH"] = os.pathsep.join(paths)
     if job.destination is not None:
         made["RANKLOG_DESTINATION"] = job.destination
     if job.config is not None:
