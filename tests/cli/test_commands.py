@@ -221,6 +221,14 @@ def test_runs_are_listed(ranklog: Any) -> None:
     assert "report" in last
 
 
+def test_runs_are_found_by_what_is_known_of_them(ranklog: Any) -> None:
+    assert ranklog("runs", "state:failed", "rank:1").out.split("\n")[1].startswith("job@l1")
+    assert ranklog("runs", "state:finished").out == ""
+    assert ranklog("runs", "level:ERROR").code == 2
+    assert "(no manifest)" in ranklog("runs", "--manifest").out
+    assert "no run in scope has the key config.lr" in ranklog("runs", "config.lr>1").err
+
+
 def test_streams_are_listed(ranklog: Any) -> None:
     assert ranklog("streams").code == 2
     assert [line.split()[0] for line in ranklog("streams", "--run", "job").out.splitlines()] == [

@@ -11,6 +11,7 @@ import pytest
 from ranklog.doctor import place
 from ranklog.doctor.check import NOTE, OK, PROBLEM, size_text
 from ranklog.doctor.place import check_limits, check_shm, check_spool, file_system_of
+from ranklog.produce.rings import RING_BYTES, SHARED_BYTES_MAX
 
 MOUNTS = """\
 1 0 8:1 / / rw - ext4 /dev/sda1 rw
@@ -73,8 +74,9 @@ def test_room_is_held_against_the_quota(tmp_path: Path) -> None:
 def test_rings_without_tmpfs_are_files(tmp_path: Path) -> None:
     assert check_shm({}, tmp_path / "none").state == NOTE
     enough = check_shm({"LOCAL_WORLD_SIZE": "1"}, tmp_path)
-    assert (enough.state, dict(enough.facts)["needed_bytes"]) == (OK, place.RING_BYTES)
-    assert check_shm({"LOCAL_WORLD_SIZE": "99999999"}, tmp_path).state == NOTE
+    assert (enough.state, dict(enough.facts)["needed_bytes"]) == (OK, RING_BYTES)
+    many = check_shm({"LOCAL_WORLD_SIZE": "99999999"}, tmp_path)
+    assert (many.state, dict(many.facts)["needed_bytes"]) == (NOTE, SHARED_BYTES_MAX)
 
 
 def test_a_limit_on_the_size_of_files_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:

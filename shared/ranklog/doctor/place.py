@@ -12,9 +12,8 @@ from ranklog.agent.settings import parse_quota
 from ranklog.doctor.check import NOTE, NOTHING, OK, PROBLEM, Check, size_text
 from ranklog.errors import BadInput
 from ranklog.limits import MIB
+from ranklog.produce.rings import SHARED_BYTES_MAX, ring_bytes
 
-# One process's ring (sdk, Records, ring, frames); smaller ones are made where there is less room.
-RING_BYTES = 16 * MIB
 NETWORK = frozenset(
     "nfs nfs4 cifs smb3 smbfs lustre gpfs beegfs ceph afs 9p wekafs pvfs2 orangefs glusterfs "
     "panfs ocfs2 virtiofs".split()
@@ -105,7 +104,7 @@ def _check_room(folder: Path, environ: Mapping[str, str]) -> Check:
 def check_shm(environ: Mapping[str, str], folder: Path = _SHM) -> Check:
     """Room for the rings of this host's ranks."""
     ranks = int(n) if (n := environ.get("LOCAL_WORLD_SIZE", "")).isdecimal() and n else 8
-    needed = ranks * RING_BYTES
+    needed = min(ranks * ring_bytes(environ), SHARED_BYTES_MAX)
     try:
         status = os.statvfs(folder)
     except OSError:
