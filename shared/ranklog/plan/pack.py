@@ -12,6 +12,8 @@ from ranklog.plan.tasks import SegmentScan
 # A quarter of the payload: near sets and the query travel beside the segments.
 _TASK_JSON_BYTES_MAX = limits.PAYLOAD_BYTES_MAX // 4
 _SMALL_TASK_BYTES = 1 * limits.MIB
+# What is read in the time of one round of GETs: the segments of a task are read one after the other.
+_ROUND_BYTES = 256 * limits.KIB
 
 
 def pack(
@@ -24,7 +26,7 @@ def pack(
         ordered = sorted(scans, key=lambda scan: (scan.min_ts, scan.number))
     else:
         ordered = list(scans)
-    total = sum(scan_bytes(scan) for scan in ordered)
+    total = sum(map(_weight, ordered))
     share = math.ceil(total / max(1, concurrency))
     target = max(_SMALL_TASK_BYTES, min(share, limits.TASK_BYTES_TARGET))
     return list(_fill(ordered, target))
@@ -34,7 +36,7 @@ def _fill(scans: Sequence[SegmentScan], target: int) -> Iterator[tuple[SegmentSc
     task: list[SegmentScan] = []
     weight = travel = 0
     for scan in scans:
-        size, json_size = scan_bytes(scan), json_bytes(scan)
+        size, json_size = _weight(scan), json_bytes(scan)
         full = weight + size > target or travel + json_size > _TASK_JSON_BYTES_MAX
         if task and (full or len(task) >= limits.TASK_SEGMENTS_MAX):
             yield tuple(task)
@@ -44,6 +46,10 @@ def _fill(scans: Sequence[SegmentScan], target: int) -> Iterator[tuple[SegmentSc
         travel += json_size
     if task:
         yield tuple(task)
+
+
+def _weight(scan: SegmentScan) -> int:
+    return max(scan_bytes(scan), _ROUND_BYTES)
 
 
 def json_bytes(scan: SegmentScan) -> int:
