@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.torch
 PACKAGE = str(Path(ranklog.__file__).parents[1])
 TRAIN = str(Path(__file__).with_name("train.py"))
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
+TWO = ["--nproc-per-node=2"]
 RUN = [sys.executable, "-m", "ranklog.cli.main", "run"]
 # How torchrun sees it end, of rank 1 and of the launch.
 FAULTS = {"ok": 0, "exc": 1, "kill": -9, "oexit": 7, "segv": -11, "hang": -15, "sigterm": -15}
@@ -72,7 +74,7 @@ class Launches:
         self, way: str, fault: str, *options: str, environ: dict[str, str] | None = None
     ) -> subprocess.Popen[str]:
         specs = ["--logs-specs=ranklog"] if way == "plugin" else []
-        command = [*TORCHRUN, *specs, "--nproc-per-node=2", *options, TRAIN, fault]
+        command = [*TORCHRUN, *specs, *TWO, *options, TRAIN, fault]
         if way == "run":
             command = [*RUN, "--", *command]
         if way == "init":
@@ -171,6 +173,22 @@ def test_a_restart_is_an_attempt_of_the_same_launch(launches: Launches, way: str
     assert launch.exit_codes(1, 1) == {0}
     assert len(launch.texts('rank:1 attempt:0 "meets restart"')) == 1
     assert launch.texts('rank:1 attempt:1 "rank 1 done"')
+
+
+def test_a_torchrun_that_a_script_starts_tells_its_ranks_apart(launches: Launches) -> None:
+    done = subprocess.run(
+        [*RUN, "--run", "train", "--", "sh", "-c", shlex.join([*TORCHRUN, *TWO, TRAIN, "oexit"])],
+        env=launches.environ,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    launch = launches.stored(done)
+
+    assert launch.exit_codes(1) == {7}
+    assert len(launch.texts('"rank 1 meets oexit"')) == 1
+    assert len(launch.texts('rank:1 "rank 1 meets oexit"')) == 1
 
 
 def test_two_nodes_are_one_launch(launches: Launches) -> None:

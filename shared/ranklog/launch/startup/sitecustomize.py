@@ -5,7 +5,6 @@ starts torchrun is not ours to change. A Python that is no torchrun does not not
 imported, and the `sitecustomize` that this one hides is run as if it were found first.
 """
 
-import contextlib
 import os
 import sys
 
@@ -61,10 +60,17 @@ def _is_torchrun() -> bool:
 def _begin() -> None:
     if os.environ.get("RANKLOG_LAUNCHED") != "1" or os.environ.get("RANKLOG_STARTUP") == "0":
         return
-    if not _is_torchrun():
-        sys.meta_path.insert(0, _Waiting())  # type: ignore[arg-type]
-    elif not any(word.replace("_", "-").startswith(_OPTION) for word in sys.argv) and _has_plugin():
-        sys.argv.insert(1, _OPTION + "=ranklog")
+    try:
+        if not _is_torchrun():
+            sys.meta_path.insert(0, _Waiting())  # type: ignore[arg-type]
+        elif not _names_plugin() and _has_plugin():
+            sys.argv.insert(1, _OPTION + "=ranklog")
+    except Exception:  # a launch is never worse for us
+        return
+
+
+def _names_plugin() -> bool:
+    return any(word.replace("_", "-").startswith(_OPTION) for word in sys.argv)
 
 
 def _run_hidden() -> None:
@@ -82,6 +88,5 @@ def _run_hidden() -> None:
             return
 
 
-with contextlib.suppress(Exception):  # a launch is never worse for us
-    _begin()
+_begin()
 _run_hidden()
