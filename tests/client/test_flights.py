@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ranklog.client import Client
+from ranklog.client import Client, reader
 from ranklog.client.answer import Answer
 from ranklog.client.flights import NOTE, Flights
 from ranklog.errors import Unavailable
@@ -107,3 +107,30 @@ def test_many_who_ask_at_once_have_the_same_answer(timeout_s: float | None) -> N
     for thread in threads:
         thread.join(WAIT_S)
     assert found == [expected] * len(found)
+
+
+def test_more_questions_than_have_a_turn_are_answered_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "_TURNS", threading.Semaphore(1))
+    store = MemoryStore()
+    put(store, "1", [Row(f"step {i}", ts=T0 + i) for i in range(50)])
+    client = Client(store=store, tenant="acme")
+    found: dict[int, int] = {}
+
+    def ask(n: int) -> None:
+        query = f'near("step {n}", time, 2ns) step'
+        found[n] = len(client.search(query, run="llama").lines) + client.count("step").count
+
+    threads = [threading.Thread(target=ask, args=(n,)) for n in range(10, 20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(WAIT_S)
+    assert found == dict.fromkeys(range(10, 20), 5 + 50)
+
+
+def test_who_has_no_time_left_does_not_wait_for_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "_TURNS", threading.Semaphore(0))
+    store = MemoryStore()
+    put(store, "1", [Row("step 1")])
+    answer = Client(store=store, tenant="acme").search("step", run="llama", timeout_s=0.05)
+    assert answer.completeness.state == "partial"

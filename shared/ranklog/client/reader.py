@@ -7,6 +7,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,9 @@ from ranklog.store.protocol import Store
 if TYPE_CHECKING:
     from ranklog.client.flights import Flights
     from ranklog.client.results import Results
+
+
+_TURNS = threading.Semaphore(limits.QUERIES_PER_CORE_MAX * (os.cpu_count() or 1))
 
 
 class Facts:
@@ -103,6 +107,21 @@ class Reader:
             )
         finally:
             self.stops.discard(stop)
+
+    @contextmanager
+    def turn(self, ends_s: float | None = None) -> Iterator[None]:
+        """A place among the questions that this process works on at once, where its scans run here, too;
+        the others wait for theirs in order to be done sooner. At `ends_s` nobody waits any longer."""
+        if not isinstance(self.invoker, InProcess):
+            yield
+            return
+        left_s = None if ends_s is None else max(0.0, ends_s - time.monotonic())
+        taken = _TURNS.acquire(timeout=left_s)
+        try:
+            yield
+        finally:
+            if taken:
+                _TURNS.release()
 
     def close(self) -> None:
         """Cancel what runs, and run nothing more."""

@@ -165,7 +165,8 @@ class Search:
             return cast(A, known)
 
         def kept() -> A:
-            found = work()
+            with self.reader.turn(self.ends_s):
+                found = work()
             if self.reader.results is not None:
                 self.reader.results.put(place, found)
             return found
@@ -207,7 +208,7 @@ def begin(
     ends_s = None if query.timeout_s is None else time.monotonic() + query.timeout_s
     check_patterns(query.expr, reader.regexes)
     report = Report()
-    with timed(report, "list"):
+    with reader.turn(ends_s), timed(report, "list"):
         if pin is None:
             scope = open_scope(reader, query, cursor, report)
         else:
