@@ -51,8 +51,10 @@ def tell_difference(client: Client, corpus: Corpus, query: str) -> str | None:
                 shown, limit=None, order="oldest", groups=False, full_scan=full_scan, **BOUNDS
             )
         found = sorted(line.id for line in answer.lines)
-        if found != wanted or answer.completeness.skipped_tasks:
-            return f"{query!r}, full_scan={full_scan}: {len(found)} lines, the oracle {len(wanted)}"
+        skipped = answer.completeness.skipped_tasks
+        if found != wanted or skipped:
+            sizes = f"{len(found)} lines, the oracle {len(wanted)}; skipped {skipped}"
+            return f"{query!r}, full_scan={full_scan}: {sizes}"
     return None
 
 
