@@ -295,11 +295,11 @@ print(kib("RssAnon") - before[0], kib("RssShmem") - before[1])
 """
 
 
-def memory(folder: Path) -> None:
+def memory(folder: Path, rings: Path) -> None:
     """Of a rank that logged for a while, over one that has the same of the standard library."""
     environ = {
         **os.environ,
-        "RANKLOG_RINGS": str(folder / "memory-rings"),
+        "RANKLOG_RINGS": str(rings),
         "RANKLOG_MANIFEST": "0",
         "PYTHONPATH": str(Path(ranklog.__file__).parents[1]),
     }
@@ -353,7 +353,7 @@ def main() -> None:
             chosen = cases(bench, folder)
             show(chosen, measure(chosen, 6 if quick else 30))
             training(bench, 30 if quick else 60)
-            memory(folder)
+            memory(folder, on_tmpfs / "memory")
             imports(5 if quick else 20)
             bench.producer.close()
     finally:

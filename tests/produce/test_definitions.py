@@ -14,7 +14,7 @@ from ranklog.produce.ring_reader import RingReader
 
 def _through_a_ring(path: Path, kind: int, payload: bytes, iteration: int = 7) -> list[Any]:
     written = Ring.create(path, 4096)
-    written.write((kind | 3 << 8) << 32, 1000, iteration, 9, payload, False)
+    written.write(kind | 3 << 8, 1000, iteration, 9, payload, False)
     reader = RingReader(path)
     (body,) = reader.read()
     reader.close()
@@ -70,7 +70,7 @@ def test_definitions_are_told_from_other_records() -> None:
 
 def test_a_number_that_nobody_defined_is_an_error(tmp_path: Path) -> None:
     written = Ring.create(tmp_path / "r", 4096)
-    written.write((ring.TEXT | 4 << 8) << 32, 1000, 0, 0, b"x", False)
+    written.write(ring.TEXT | 4 << 8, 1000, 0, 0, b"x", False)
     reader = RingReader(tmp_path / "r")
     with pytest.raises(KeyError):
         Definitions().fields(reader.read()[0])

@@ -83,8 +83,8 @@ def test_a_full_ring_refuses_and_keeps_a_reserve_for_warnings(tmp_path: Path) ->
 
     assert plain == (SMALL - SMALL // 8) // 128
     assert reserved == SMALL // 128 - plain
-    assert ring.write(BODY << 32, 0, 0, 0, body, True) == FULL
-    assert ring.write(BODY << 32, 0, 0, 0, bytes(SMALL), True) == TOO_LARGE
+    assert ring.write(BODY, 0, 0, 0, body, True) == FULL
+    assert ring.write(BODY, 0, 0, 0, bytes(SMALL), True) == TOO_LARGE
 
     reader = RingReader(ring.path)
     assert len(_drained(reader)) == plain + reserved
@@ -96,7 +96,7 @@ def test_a_full_ring_refuses_and_keeps_a_reserve_for_warnings(tmp_path: Path) ->
 
 def test_other_kinds_come_with_their_fixed_fields(tmp_path: Path) -> None:
     ring = Ring.create(tmp_path / "r", SMALL)
-    assert ring.write((TEXT | 7 << 8) << 32, 1234, NO_ITERATION, 5, b"text", False) == TAKEN
+    assert ring.write(TEXT | 7 << 8, 1234, NO_ITERATION, 5, b"text", False) == TAKEN
     reader = RingReader(ring.path)
     (body,) = reader.read()
 

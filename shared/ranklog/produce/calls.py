@@ -52,13 +52,13 @@ class Call:
         """Defined under this number; none above what a ring can say."""
         self.site = site
         if number <= ring.NUMBER_MAX:
-            self.text_word = (ring.TEXT | number << 8) << 32
+            self.text_word = ring.TEXT | number << 8
 
     def number_template(self, template: str, number: int) -> None:
         """The number under which it is defined with its template."""
         if number <= ring.NUMBER_MAX:
             self.template = template
-            self.arguments_word = (ring.ARGUMENTS | number << 8) << 32
+            self.arguments_word = ring.ARGUMENTS | number << 8
 
 
 def call_at(frame: FrameType, logger: str | None, level: int, owner: object) -> Call:

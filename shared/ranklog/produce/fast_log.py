@@ -69,6 +69,7 @@ def _replacement(
     module: Any = logging
     factory = logging.LogRecord
     producer = ours.producer
+    root, alone = logging.getLogger(), [ours]
 
     def find(logger: logging.Logger, frame: Any, level: int) -> Call | None:
         """None where a record is needed after all: a subclass, or somebody patched Logger."""
@@ -101,17 +102,17 @@ def _replacement(
             and not self.filters
         ):
             logger: Any = self
-            handlers = logger.handlers
-            while not handlers and logger.propagate:
+            while (
+                logger is not root
+                and logger is not None
+                and not logger.handlers
+                and logger.propagate
+            ):
                 logger = logger.parent
-                if logger is None:
-                    break
-                handlers = logger.handlers
             if (
-                len(handlers) == 1
-                and handlers[0] is ours
+                logger is root
+                and root.handlers == alone
                 and not ours.filters
-                and (logger.parent is None or not logger.propagate)
                 and logger_class.callHandlers is call_handlers
                 and module._logRecordFactory is factory
             ):

@@ -22,7 +22,6 @@ from ranklog.produce.rings import open_ring
 JOURNAL_BYTES_MAX = 1024 * limits.MIB
 # Drops for want of room, as the ring counts them.
 DEBUG, INFO, WARNING, ERROR, TELEMETRY = range(5)
-_BODY_WORD = BODY << 32
 
 
 def drop_class(level: int) -> int:
@@ -56,7 +55,7 @@ class Output:
     def write(self, body: bytes, is_kept: bool, drops: int) -> None:
         """A LINE or TELEMETRY. `is_kept`: the ring's reserve and more of the quota are for it."""
         if self.ring is not None:
-            answer = self.ring.write(_BODY_WORD, 0, 0, 0, body, is_kept)
+            answer = self.ring.write(BODY, 0, 0, 0, body, is_kept)
             if answer == FULL:
                 self.count_ring_drop(drops)
             if answer in (TAKEN, FULL):

@@ -89,6 +89,8 @@ class Producer:
         self._closed = False
         self._output: Output | None = None
         self.ring: Ring | None = None
+        # Words of series of one value; telemetry has it too.
+        self.doubles: dict[str, int] = {}
         self._forget()
         self._open()
 
@@ -133,7 +135,9 @@ class Producer:
                 pack_into(
                     out.memory,
                     at + out.offset,
-                    word | length | out.lap_word,
+                    length,
+                    out.lap,
+                    word,
                     ts_ns,
                     iteration,
                     context,
@@ -386,7 +390,7 @@ class Producer:
         # Words of VALUES by names and dimensions, and the last ones.
         self.series: dict[Any, int] = {}
         self.last_series: tuple[Any, int] = ((), 0)
-        self.doubles: dict[str, int] = {}
+        self.doubles.clear()
         self._sites: dict[tuple[str, int, str | None, str | None], int] = {}
         self._ranks: dict[int | None, int] = {}
         self._numbers = count(1)

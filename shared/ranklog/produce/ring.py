@@ -3,7 +3,7 @@
     header page   magic · bytes of data │ head │ drops │ tail and its records (the agent's)
     data          records end to end, never across the end of a lap
 
-    record, 8-byte words in the machine's order:
+    record, little-endian words of 8 bytes:
         length 24 bits · lap 8 bits · kind 8 bits · number 24 bits
         ts_ns │ iteration │ context │ `length` bytes, padded to whole words
 
@@ -58,27 +58,24 @@ TAKEN, FULL, TOO_LARGE, AMID_ANOTHER = range(4)
 _FILLED_BEFORE_ANYBODY_ELSE_RUNS = (
     sys.version_info >= (3, 11) and getattr(sys, "_is_gil_enabled", lambda: True)()
 )
-_BODY_WORD = BODY << 32
 _PAD_WORD = PAD << 32
 
 
-def packer(length: int) -> tuple[Callable[..., None], int]:
-    """`pack_into` of a record with so many bytes of payload, and its size."""
-    whole = struct.Struct(f"@LllL{length + 7 & -8}s")
-    return whole.pack_into, whole.size
-
-
-# By length of the payload, up to 512; longer ones have theirs made each time.
-PACKERS = [packer(0), *(one for words in range(1, 65) for one in [packer(8 * words)] * 8)]
-
+# Records of short payloads: length · lap · kind and number │ time │ iteration │ context │ payload. By
+# length of the payload: `pack_into` and the size of the record. A field less to convert than one for
+# any length, and no int to put together.
+_SHORT = [struct.Struct(f"@HxBIllL{8 * words}s") for words in range(65)]
+PACKERS = [
+    (short.pack_into, short.size) for length in range(513) for short in [_SHORT[length + 7 >> 3]]
+]
 PACKED_MAX = len(PACKERS)
 
 
 class Ring:
     """The writer's side. Made by `create`; threads may share it, forked children must not use it.
 
-    `head`, `inline_limit`, `offset` and `lap_word` are for the hot path of one value (telemetry.py),
-    which does what `write` does without its calls.
+    `head`, `inline_limit`, `offset` and `lap` are for the hot paths (producer.py, telemetry.py), which
+    do what `write` does without its calls.
     """
 
     __slots__ = (
@@ -87,7 +84,7 @@ class Ring:
         "_size",
         "head",
         "inline_limit",
-        "lap_word",
+        "lap",
         "limit",
         "memory",
         "offset",
@@ -101,11 +98,11 @@ class Ring:
     def __init__(self, path: Path, memory: mmap.mmap, size: int) -> None:
         self.path = path
         self.memory = memory
-        self.words = memoryview(memory).cast("Q")
+        self.words = memoryview(memory).cast("L")  # eight bytes, and cheaper than "Q"
         self.records = 0
         self.head = 0
         self.offset = HEADER_BYTES  # from a position to its place in this lap
-        self.lap_word = 1 << 24
+        self.lap = 1
         # Of `head`: where to look again whether there is room. For who writes inline: always
         # where a lock is needed.
         self.limit = self.reserve_limit = self.inline_limit = 0
@@ -124,8 +121,10 @@ class Ring:
     ) -> Ring:
         """A new ring of `size` bytes of data (a multiple of 8), readable by this user alone.
 
-        Raises OSError, and leaves no file, if there is no room.
+        Raises OSError, and leaves no file, if there is no room, or the machine is big-endian.
         """
+        if sys.byteorder != "little":
+            raise OSError("rings are little-endian")
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             allocate(fd, 0, HEADER_BYTES + size)
@@ -147,12 +146,12 @@ class Ring:
 
     def put(self, body: bytes, reserve: bool = False) -> bool:
         """Whether a record of the journal's kind was taken; `reserve`: what is kept for warnings."""
-        return self.write(_BODY_WORD, 0, NO_ITERATION, 0, body, reserve) == TAKEN
+        return self.write(BODY, 0, NO_ITERATION, 0, body, reserve) == TAKEN
 
     def write(
         self, word: int, ts_ns: int, iteration: int, context: int, payload: bytes, reserve: bool
     ) -> int:
-        """TAKEN, FULL or TOO_LARGE. `word`: kind and number, 32 bits up. Waits for nobody.
+        """TAKEN, FULL or TOO_LARGE. `word`: kind, and number 8 bits up. Waits for nobody.
 
         Signal handlers and destructors may call it amid itself; where a lock is needed, they are
         told so (AMID_ANOTHER) and go elsewhere.
@@ -172,27 +171,42 @@ class Ring:
         self, word: int, ts_ns: int, iteration: int, context: int, payload: bytes, reserve: bool
     ) -> int:
         length = len(payload)
-        if length < PACKED_MAX:
+        is_short = length < PACKED_MAX
+        if is_short:
             pack_into, size = PACKERS[length]
         elif length > self.payload_bytes_max:
             return TOO_LARGE
         else:
-            pack_into, size = packer(length)
-        word |= length
+            whole = struct.Struct(f"@IIllL{length + 7 & -8}s")
+            pack_into, size = whole.pack_into, whole.size
         while True:
             at = self.head
             # From here to the end of pack_into no other thread and no signal handler runs.
             if at + size <= (self.reserve_limit if reserve else self.limit):
                 self.head = at + size
-                pack_into(
-                    self.memory,
-                    at + self.offset,
-                    word | self.lap_word,
-                    ts_ns,
-                    iteration,
-                    context,
-                    payload,
-                )
+                if is_short:
+                    pack_into(
+                        self.memory,
+                        at + self.offset,
+                        length,
+                        self.lap,
+                        word,
+                        ts_ns,
+                        iteration,
+                        context,
+                        payload,
+                    )
+                else:
+                    pack_into(
+                        self.memory,
+                        at + self.offset,
+                        length | self.lap << 24,
+                        word,
+                        ts_ns,
+                        iteration,
+                        context,
+                        payload,
+                    )
                 self.words[HEAD] = self.head
                 self.records += 1
                 return TAKEN
@@ -214,12 +228,12 @@ class Ring:
         if begin + size > (reserve_full_at if reserve else full_at):
             return False
         if begin > at:
-            self.words[(at + self.offset) >> 3] = _PAD_WORD | self.lap_word
+            self.words[(at + self.offset) >> 3] = _PAD_WORD | self.lap << 24
             self.head = begin
             lap += 1
             end_of_lap += self._size
         self.offset = HEADER_BYTES - lap * self._size
-        self.lap_word = (lap + 1 & 0xFF) << 24
+        self.lap = lap + 1 & 0xFF
         self.reserve_limit = reserve_full_at if reserve_full_at < end_of_lap else end_of_lap
         self.limit = full_at if full_at < end_of_lap else end_of_lap
         if self._lock is None:

@@ -17,16 +17,19 @@ from ranklog.produce.context import EMPTY, INHERITED, current, own_iteration, pr
 from ranklog.produce.producer import DEFINED_MAX, Producer
 from ranklog.produce.values import clean_metadata
 
-_pack_double = struct.Struct("@LllLd").pack_into
+_pack_double = struct.Struct("@HxBIllLd").pack_into
 _DOUBLE_BYTES = 40
 _HEAD = ring.HEAD
 _producer: Producer | None = None
+# The producer's: words of series of one value, where there is a ring.
+_doubles: dict[str, int] = {}
 
 
 def attach(producer: Producer | None) -> None:
     """Where values go from now on."""
-    global _producer
+    global _doubles, _producer
     _producer = producer
+    _doubles = {} if producer is None else producer.doubles
 
 
 def telemetry(values: Mapping[str, Any], /, **dims: Any) -> None:
@@ -35,24 +38,22 @@ def telemetry(values: Mapping[str, Any], /, **dims: Any) -> None:
     They carry rank, iteration and metadata of the context, as lines do; keywords are dimensions.
     Never waits, never raises; a tensor on a device is refused (it would have to be waited for).
     """
-    producer = _producer
-    if producer is None:
-        return
     try:
-        out = producer.ring
-        if not dims and out is not None and len(values) == 1:
+        if not dims and len(values) == 1:
             for name in values:  # noqa: B007
                 break
             value = values[name]
-            if type(value) is float and name in producer.doubles:
-                context = 0
+            if type(value) is float and name in _doubles:
+                producer: Any = _producer
+                out = producer.ring
+                word = _doubles[name]
                 stamp = current()
+                context = 0
                 if stamp is not EMPTY:
                     context = stamp.number if stamp.owner is producer.owner else -1
                 iteration = own_iteration()
                 if iteration == INHERITED:
                     iteration = process.iteration
-                word = producer.doubles[name]
                 ts_ns = OFFSET_NS + monotonic_ns()
                 # From here on there is no call but the one that writes: see ring.py.
                 at = out.head
@@ -61,7 +62,9 @@ def telemetry(values: Mapping[str, Any], /, **dims: Any) -> None:
                     _pack_double(
                         out.memory,
                         at + out.offset,
-                        word | out.lap_word,
+                        8,
+                        out.lap,
+                        word,
                         ts_ns,
                         iteration,
                         context,
@@ -70,7 +73,8 @@ def telemetry(values: Mapping[str, Any], /, **dims: Any) -> None:
                     out.words[_HEAD] = out.head
                     out.records += 1
                     return
-        _write(producer, values, dims)
+        if _producer is not None:
+            _write(_producer, values, dims)
     except Exception:
         trouble.swallow("taking telemetry")
 
@@ -121,7 +125,7 @@ def _defined(producer: Producer, key: Any, values: Mapping[str, Any], dims: dict
     number = producer.define_series(list(values), clean_metadata(dims) or None)
     if not number:
         return 0
-    if len(values) == 1 and not dims:
-        producer.doubles[key[0]] = (ring.DOUBLE | number << 8) << 32 | 8
-    producer.series[key] = (ring.VALUES | number << 8) << 32
+    if len(values) == 1 and not dims and producer.ring is not None:
+        producer.doubles[key[0]] = ring.DOUBLE | number << 8
+    producer.series[key] = ring.VALUES | number << 8
     return producer.series[key]
