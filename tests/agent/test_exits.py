@@ -44,7 +44,9 @@ def test_a_file_has_writers_as_long_as_anybody_may_write_to_it(tmp_path: Path) -
     path = tmp_path / "out"
     reading, writing = os.pipe()
     with path.open("ab") as file:
-        child = subprocess.Popen(["sh", "-c", "exec 3<&0; cat <&3 & exit 0"], stdin=reading, stdout=file)
+        child = subprocess.Popen(
+            ["sh", "-c", "exec 3<&0; cat <&3 & exit 0"], stdin=reading, stdout=file
+        )
         os.close(reading)
     child.wait()
 

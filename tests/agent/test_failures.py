@@ -24,8 +24,7 @@ from typing import Any
 import pytest
 
 import ranklog
-from ranklog.agent import collector as collecting
-from ranklog.agent import disk_space, sending
+from ranklog.agent import disk_space, ledger, sending
 from ranklog.agent import wal as wal_module
 from ranklog.agent.collector import Collector, Options
 from ranklog.agent.replay import replay
@@ -399,7 +398,7 @@ def test_without_room_and_without_network_the_least_missed_goes_and_is_told(
 ) -> None:
     monkeypatch.setattr("ranklog.agent.framer.HEAD_LINES", 100)
     monkeypatch.setattr("ranklog.agent.quota.TAIL_LINES", 100)
-    monkeypatch.setattr(collecting, "QUOTA_LOOK_S", 0.0)
+    monkeypatch.setattr(ledger, "QUOTA_LOOK_S", 0.0)
 
     class Switch:
         def __init__(self) -> None:
@@ -425,14 +424,14 @@ def test_without_room_and_without_network_the_least_missed_goes_and_is_told(
         one.at_levels(lines, [30 if (n % 10, i) == (5, 50) else 20 for i in range(100)])
         while collector.poll(hurry=True):
             pass
-    used = collector.used_bytes
+    used = collector.ledger.used_bytes
     switch.sink = DiskStream(tmp_path / "out", sync=False)
     assert collector.finish(10.0) == 0
     one.close()
 
     lines = [line for line in once(lines_in(tmp_path / "out")) if line.channel == "logging"]
     seqs = [line.seq for line in lines]
-    lost = sum(collector.lines_lost.values())
+    lost = collector.ledger.lines_lost
     assert lost > 500
     assert used < 5 << 19
     assert seqs[:100] == list(range(100))
@@ -456,7 +455,7 @@ def test_a_disk_that_takes_nothing_is_waited_for(
     monkeypatch.setattr(wal_module, "write_whole", full)
     one.texts(["a", "b"])
     collector.poll(hurry=True)
-    assert "no space" in collector.disk_error
+    assert "no space" in collector.ledger.disk_error
     one.texts(["c"])
     collector.poll(hurry=True)
     monkeypatch.setattr(wal_module, "write_whole", real)
@@ -464,7 +463,7 @@ def test_a_disk_that_takes_nothing_is_waited_for(
     one.close()
 
     assert texts(lines_in(tmp_path / "out")) == ["a", "b", "c"]
-    assert collector.disk_error == ""
+    assert collector.ledger.disk_error == ""
 
 
 def test_what_is_logged_of_a_captured_file_gives_its_disk_back(tmp_path: Path) -> None:

@@ -250,7 +250,7 @@ def test_a_source_goes_on_where_it_was_and_tells_nothing_twice(tmp_path: Path) -
         append(defs, encode_record(fields))
     append(defs, encode_record([DROP, 3, "disk full"]))
     append(journal, encode_record([LINE, 1, 20, 1, 0, None, "from the journal"]))
-    made.write(3 << 40 | ring.TEXT << 32, 1, 1, 0, b"from the ring", False)
+    made.write(3 << 8 | ring.TEXT, 1, 1, 0, b"from the ring", False)
     made.count_drop(1, 5)
     files = ProcessFiles(
         Identity("default", "demo", "l1", 0, "n0", 3, 3, 8),
@@ -277,7 +277,7 @@ def test_a_source_goes_on_where_it_was_and_tells_nothing_twice(tmp_path: Path) -
     texts, drops, saved = read(None)
     assert sorted(texts) == ["from the journal", "from the ring"]
     assert sorted(drops, key=str) == [Drop(3, "disk full"), Drop(5, "ring full: info")]
-    made.write(3 << 40 | ring.TEXT << 32, 1, 1, 0, b"later", False)
+    made.write(3 << 8 | ring.TEXT, 1, 1, 0, b"later", False)
     made.count_drop(1, 2)
     append(journal, encode_record([LINE, 1, 20, 1, 0, None, "later in the journal"]))
     append(defs, encode_record([DROP, 1, "more"]))

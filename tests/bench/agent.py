@@ -110,7 +110,7 @@ class SpoolOfRings:
         self._has_calls = True
         sites = len(MESSAGES)
         for at, line in enumerate(lines):
-            word = (at % sites + 1) << 40 | TEXT << 32
+            word = (at % sites + 1) << 8 | TEXT
             ring = self.rings[at % len(self.rings)]
             ring.write(word, time.time_ns(), at // 100, 0, line.encode(), False)
 
@@ -122,7 +122,7 @@ class SpoolOfRings:
                 self.define([records.CALL, number + 1, number + 1, number, None])
         self._has_calls = True
         for at, (line, level) in enumerate(zip(lines, levels, strict=True)):
-            word = (level + 1) << 40 | TEXT << 32
+            word = (level + 1) << 8 | TEXT
             ring = self.rings[at % len(self.rings)]
             ring.write(word, time.time_ns(), 0, 0, line.encode(), False)
 
@@ -131,7 +131,7 @@ class SpoolOfRings:
         self.define([records.SITE, 1, "train/loop.py:88", "step", "train"])
         template = "iteration %d micro batch %d done in %.2f ms, loss %.4f tokens %d"
         self.define([records.CALL, 1, 1, 20, template])
-        word = 1 << 40 | ARGUMENTS << 32
+        word = 1 << 8 | ARGUMENTS
         for at in range(count):
             payload = records.encode([at // 100, at % 32, 20 + at % 977 / 100, 8 / (at + 1), 16000])
             ring = self.rings[at % len(self.rings)]
@@ -144,7 +144,7 @@ class SpoolOfRings:
         for at in range(count):
             fields = [records.LINE, time.time_ns(), 20, 1, 1, at // 100, "step done", {"loss": 2.5}]
             self.rings[at % len(self.rings)].write(
-                BODY << 32, 0, 0, 0, records.encode(fields), False
+                BODY, 0, 0, 0, records.encode(fields), False
             )
 
     def close(self) -> None:

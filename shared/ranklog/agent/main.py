@@ -90,7 +90,7 @@ def run(
 
 def _is_abandoned(collector: Collector, now: float) -> bool:
     since = collector.sender.failing_since
-    return since is not None and now - since > ABANDON_S and not collector.anyone_alive()
+    return since is not None and now - since > ABANDON_S and not collector.processes.anyone_alive()
 
 
 def _tell(folder: Path, collector: Collector, destination: str, started_at: float) -> None:

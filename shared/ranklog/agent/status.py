@@ -24,16 +24,16 @@ PROCESSES_MAX = 256
 
 def describe(collector: Collector, destination: str, started_at: float) -> dict[str, Any]:
     """Everything `ranklog agent status` shows."""
-    sender, wal = collector.sender, collector.wal
-    named = sorted(collector.processes.values(), key=lambda one: one.incarnation)
+    sender, wal, ledger = collector.sender, collector.wal, collector.ledger
+    named = sorted(collector.processes.known.values(), key=lambda one: one.incarnation)
     return {
         "pid": os.getpid(),
-        "agent": collector.agent,
+        "agent": ledger.framer.agent,
         "at": time.time(),
         "started_at": started_at,
         "destination": destination,
         "log": {"frames": wal.unsent, "bytes": wal.unsent_bytes, "disk_bytes": wal.disk_bytes},
-        "spool": {"used_bytes": collector.used_bytes, "quota_bytes": collector.quota_bytes},
+        "spool": {"used_bytes": ledger.used_bytes, "quota_bytes": ledger.quota_bytes},
         "sent": {
             "frames": sender.frames_sent,
             "bytes": sender.bytes_sent,
@@ -41,9 +41,9 @@ def describe(collector: Collector, destination: str, started_at: float) -> dict[
             "last_at": sender.last_sent_at,
         },
         "error": sender.last_error if sender.failing_since is not None else "",
-        "disk_error": collector.disk_error,
+        "disk_error": ledger.disk_error,
         "damaged_frames": wal.damaged,
-        "lost_by_quota": sum(collector.lines_lost.values()),
+        "lost_by_quota": ledger.lines_lost,
         "masked": dict(collector.masked),
         "host_logs": collector.host_logs,
         "processes": [_process(one) for one in named[:PROCESSES_MAX]],
