@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -189,6 +190,26 @@ def test_a_torchrun_that_a_script_starts_tells_its_ranks_apart(launches: Launche
     assert launch.exit_codes(1) == {7}
     assert len(launch.texts('"rank 1 meets oexit"')) == 1
     assert len(launch.texts('rank:1 "rank 1 meets oexit"')) == 1
+
+
+def test_files_of_a_launch_that_knows_no_ranklog_are_followed(launches: Launches) -> None:
+    logs = launches.folder / "logs"
+    logs.mkdir()
+    agent = subprocess.Popen(
+        [sys.executable, "-m", "ranklog.cli.main", "agent", "--tail", str(logs), "--run", "train"],
+        env=launches.environ,
+    )
+    job = launches.start("none", "hang", "--redirects=3", f"--log-dir={logs}")
+    job.communicate(timeout=120)
+    time.sleep(2)  # the agent looks every second
+    agent.send_signal(signal.SIGTERM)
+    assert agent.wait(timeout=60) == 0
+    launch = launches.stored(subprocess.CompletedProcess([], 1, "", ""))
+
+    assert launch.run()["world_size"] == 2
+    assert len(launch.texts('rank:1 "rank 1 meets hang"')) == 1
+    assert launch.texts('rank:0 "rank 0 iteration 2"')
+    assert launch.exit_codes(1) == {FAULTS["hang"]}
 
 
 def test_two_nodes_are_one_launch(launches: Launches) -> None:
