@@ -19,7 +19,7 @@ COPY = Field("copy", ":", (Exact("true"),))
 
 def index(*streams: Stream, lines: int = 3) -> Any:
     entries = [SimpleNamespace(stream=s, stream_id=s.stream_id, lines=lines) for s in streams]
-    return SimpleNamespace(head=SimpleNamespace(streams=entries))
+    return SimpleNamespace(head=SimpleNamespace(streams=entries), templates=("",), derived=None)
 
 
 def notes(expr: Any, *indexes: Any) -> list[str]:

@@ -45,9 +45,8 @@ class Engine:
     def cursor(self, deadline_s: float | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection of its own to the database; interrupted after `deadline_s`, or when what the
         thread runs under is stopped."""
+        raise_if_stopped()
         stop = current_stop()
-        if stop is not None and stop.is_set:
-            raise duckdb.InterruptException("stopped")
         cursor = self._connection.cursor()
         watching = nullcontext() if stop is None else stop.watching(cursor)
         try:
@@ -75,6 +74,13 @@ class Engine:
                     hint=f'to find it as text write "{pattern}"',
                 ) from error
         return [hit for (hit,) in rows[:-1]]
+
+
+def raise_if_stopped() -> None:
+    """As DuckDB does, where what this thread runs under is stopped."""
+    stop = current_stop()
+    if stop is not None and stop.is_set:
+        raise duckdb.InterruptException("stopped")
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from ranklog.plan.tasks import (
     decode_task,
     encode_outcome,
 )
-from ranklog.scan.engine import Engine, reason, shared_engine
+from ranklog.scan.engine import Engine, raise_if_stopped, reason, shared_engine
 from ranklog.scan.files import RangedObject, planned_ranges
 from ranklog.scan.statement import Statement, build_statement
 from ranklog.scan.verify import check_file
@@ -212,6 +212,7 @@ def _run(
     try:
         with opened(segment, store, engine, outcome) as (path, item):
             if few is not None:
+                raise_if_stopped()
                 found = few(task, segment, item or path)
                 if found is not None:
                     outcome.scanned += 1
