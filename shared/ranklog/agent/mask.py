@@ -178,7 +178,12 @@ class Masker:
 
     def metadata(self, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
         """The same, or a copy with masked string values."""
-        if not self.enabled or str not in map(type, metadata.values()):
+        for value in metadata.values():
+            if type(value) is str:
+                break
+        else:
+            return metadata
+        if not self.enabled:
             return metadata
         masked = {}
         for name, value in metadata.items():

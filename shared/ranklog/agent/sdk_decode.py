@@ -149,26 +149,24 @@ class Decoder:
             if fields[0] == TELEMETRY:
                 self.points.append(fields)
                 return
-            if fields[0] != LINE:
-                raise ValueError(fields[0])
-            count = len(found)
-            ts_ns, level, site, context, iteration, text, *more = fields[1:]
-            extra, trace, arguments = (*more, None, None, None)[:3]
+            kind, ts_ns, level, site, context, iteration, text, *more = fields
+            extra, trace, arguments = more if len(more) == 3 else (*more, None, None, None)[:3]
             if arguments is not None:
                 text = formatted(text, tuple(arguments))
-            "".join((text, trace or ""))  # are text
-            numbers = (int(ts_ns), int(level or 0), int(site or 0), int(context or 0))
-            at = ring.NO_ITERATION if iteration is None else int(iteration)
+            # Other numbers are looked at with all others of a chunk.
+            numbers = type(ts_ns) is int and type(level or 0) is int
+            if kind != LINE or type(text) is not str or not numbers:
+                raise ValueError(kind)
+            if trace:
+                found.trace[len(found.text)] = trace + ""
         except _WRONG:
             self.damaged += 1
             return
-        found.ts.append(numbers[0])
-        found.level.append(numbers[1])
-        found.site.append(numbers[2])
-        found.context.append(numbers[3])
-        found.iteration.append(at)
-        found.text.append(text)
         if extra:
-            found.extra[count] = extra
-        if trace:
-            found.trace[count] = trace
+            found.extra[len(found.text)] = extra
+        found.ts.append(ts_ns)
+        found.level.append(level or 0)
+        found.site.append(site or 0)
+        found.context.append(context or 0)
+        found.iteration.append(ring.NO_ITERATION if iteration is None else iteration)
+        found.text.append(text)
