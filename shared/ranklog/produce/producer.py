@@ -114,8 +114,10 @@ class Producer:
             elif message is call.template and type(arguments) is tuple:
                 word = call.arguments_word
                 for argument in arguments:
-                    if type(argument) not in DEFERRABLE:
-                        word = 0
+                    kind = type(argument)
+                    if kind is int or kind is float or kind is str or kind in DEFERRABLE:
+                        continue
+                    word = 0
                 payload = pack_plain(arguments) if word else b""
             else:
                 word, payload = 0, b""
