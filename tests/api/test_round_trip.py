@@ -133,6 +133,8 @@ def _same_count(local: Client, remote: Client, shape: dict[str, Any]) -> None:
 
 def test_listings_are_equal(local: Client, remote: Client) -> None:
     assert remote.runs().rows == local.runs().rows
+    for query, whole in (("world_size:null", True), ("rank:1 NOT owner:ada", False)):
+        assert remote.runs(query, manifest=whole).rows == local.runs(query, manifest=whole).rows
     assert remote.streams("job").rows == local.streams("job").rows
     assert [row["rank"] for row in remote.streams("job", rank="1-2")] == [1, 2]
     assert remote.callsites(run="job").rows == local.callsites(run="job").rows

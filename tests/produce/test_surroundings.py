@@ -91,6 +91,26 @@ if __name__ == "__main__":
     assert done.stdout.strip() == ("worker" if rank else "None")
 
 
+@pytest.mark.parametrize(
+    ("environ", "told"),
+    [
+        ({"RANK": "8", "LOCAL_RANK": "0", "WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8"}, 1),
+        ({"RANK": "9", "LOCAL_RANK": "1", "WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8"}, 0),
+        ({"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8"}, 0),
+        ({"RANK": "8", "LOCAL_RANK": "0", "WORLD_SIZE": "16", "RANKLOG_LAUNCH": "1"}, 0),
+    ],
+)
+def test_a_host_that_is_a_launch_of_its_own_says_so_once(
+    environ: dict[str, str], told: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    surroundings.trouble.counts.clear()
+    for _ in range(2):
+        surroundings.tell_if_alone(environ, here(environ))
+    surroundings.trouble.counts.clear()
+
+    assert capfd.readouterr().err.count("set RANKLOG_LAUNCH") == told
+
+
 def test_the_first_process_is_nobodys_worker() -> None:
     assert multiprocessing.parent_process() is None
     assert surroundings.here({}).started_with is None

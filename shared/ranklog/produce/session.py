@@ -27,7 +27,7 @@ from ranklog.produce.handler import RanklogHandler
 from ranklog.produce.hooks import Hooks
 from ranklog.produce.identity import identify
 from ranklog.produce.producer import Producer
-from ranklog.produce.surroundings import here
+from ranklog.produce.surroundings import here, tell_if_alone
 from ranklog.produce.values import clean_metadata
 
 if TYPE_CHECKING:
@@ -182,9 +182,12 @@ def init(
     try:
         from ranklog.produce.describing import Description, Given
 
+        around = here()
+        if launch is None:
+            tell_if_alone(os.environ, around)
         identity = identify(
             os.environ,
-            here(),
+            around,
             tenant=tenant,
             run=run,
             launch=launch,

@@ -11,7 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ranklog.produce.identity import Surroundings, names_launch
+from ranklog.produce import trouble
+from ranklog.produce.identity import (
+    Surroundings,
+    find_identity,
+    is_host_alone,
+    names_launch,
+)
 from ranklog.produce.spool import process_start
 
 _STORE_KEY = "ranklog/launch"
@@ -31,6 +37,17 @@ def here(environ: Mapping[str, str] = os.environ) -> Surroundings:
         agreed="" if names_launch(environ) else agreed_launch(sys.modules.get("torch.distributed")),
         started_with=_first_variables(),
     )
+
+
+def tell_if_alone(environ: Mapping[str, str], around: Surroundings) -> None:
+    """One line on stderr where the job has other hosts that would name the launch differently."""
+    found = find_identity(environ, around)
+    if found.identity.local_rank in (None, 0) and is_host_alone(environ, found):
+        trouble.once(
+            "launch",
+            "nothing names this job's launch on all its hosts, so each host is a launch of its own; "
+            "set RANKLOG_LAUNCH, or call init after init_process_group",
+        )
 
 
 def agreed_launch(distributed: Any) -> str:
