@@ -14,10 +14,10 @@ from pathlib import Path
 
 from ranklog.launch import console, plugin
 from ranklog.launch.command import launch_id, run_name, torchrun_of
+from ranklog.launch.keeper import AgentKeeper
 from ranklog.launch.parent import NOT_EXECUTABLE, NOT_FOUND, Parent, Program
 from ranklog.produce import spool
 from ranklog.produce.identity import Identity, Surroundings, identify, names_launch
-from ranklog.produce.starting import ensure_agent
 
 # How long the agent has, after the job, to deliver where the command promises it.
 DELIVER_S = 120.0
@@ -68,8 +68,9 @@ def identity_of(
 def spool_for(destination: str | None, environ: Mapping[str, str]) -> Path:
     """The folder to spool in: an agent has one destination, so one that is given has its own folder."""
     folder = spool.default_spool(environ)
-    named = "RANKLOG_SPOOL" in environ
-    if named or destination is None or destination == environ.get("RANKLOG_DESTINATION"):
+    usual = environ.get("RANKLOG_DESTINATION")
+    named = "RANKLOG_SPOOL" in environ and not usual
+    if named or destination is None or destination == usual:
         return folder
     name = hashlib.blake2b(destination.encode(), digest_size=6).hexdigest()
     return folder.with_name(f"{folder.name}-{name}")
@@ -84,10 +85,11 @@ def run_job(job: Job) -> int:
         os.execvpe(job.words[0], list(job.words), os.environ)
     if job.destination is None:
         print(f"ranklog: no destination, lines stay in {job.folder}", file=sys.stderr)
-    keep_agent(job)
+    keeper = AgentKeeper(job.folder, job.destination)
+    keeper.look()
     with (
         console.handed_down() as handed,
-        Parent(job.folder, look=lambda: keep_agent(job)) as parent,
+        Parent(job.folder, look=keeper.look) as parent,
     ):
         try:
             for program in _programs(job, {**os.environ, **_environment(job), **handed}):
@@ -99,24 +101,17 @@ def run_job(job: Job) -> int:
     return next((code for code in codes if code), 0)
 
 
-def keep_agent(job: Job) -> None:
-    """Start an agent for the spool where none works."""
-    ensure_agent(job.folder, job.destination)
-
-
 def wait_delivered(job: Job, timeout_s: float = DELIVER_S) -> bool:
     """Wait until all of the launch that this spool holds is delivered; False where it is not yet.
 
     What a process that outlived the command still writes is not waited for.
     """
     deadline = time.monotonic() + timeout_s
-    looked = 0.0
+    keeper = AgentKeeper(job.folder, job.destination)
     while _is_pending(job):
         if time.monotonic() > deadline:
             return False
-        if time.monotonic() - looked > 0.5:
-            keep_agent(job)
-            looked = time.monotonic()
+        keeper.look()
         time.sleep(LOOK_S)
     return True
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol, cast
 
+from ranklog.launch.keeper import AgentKeeper
 from ranklog.launch.mirror import Mirror
 from ranklog.produce import spool, trouble
 from ranklog.produce.exits import write_exit
@@ -26,7 +27,6 @@ from ranklog.produce.identity import Identity
 from ranklog.produce.manifest import Given, write
 from ranklog.produce.mirror import Copy
 from ranklog.produce.spool import ProcessFiles
-from ranklog.produce.starting import ensure_agent
 
 LOOK_S = 0.05
 AGENT_LOOK_S = 1.0
@@ -74,7 +74,7 @@ class Watch:
         """`command`: the launcher's words, for the run's manifest; none where a parent tells it."""
         self._folder = folder
         self._command = command
-        self._destination = destination
+        self._keeper = AgentKeeper(folder, destination)
         self._mirror = Mirror()
         self._waiting: list[tuple[Rank, Context | None]] = []
         self._lock = threading.Lock()  # of one look
@@ -105,7 +105,7 @@ class Watch:
                     self._ended(rank, code)
             if time.monotonic() - self._looked_at > AGENT_LOOK_S:
                 self._looked_at = time.monotonic()
-                ensure_agent(self._folder, self._destination)
+                self._keeper.look()
 
     def finish(self) -> None:
         """The launcher ends: what is known by now is told, what was written is on the console."""
