@@ -1,0 +1,210 @@
+"""Who kept the others waiting: ranks that are missing from the reports, or behind, or elsewhere.
+
+The first reporter of a time-out is usually a victim. Reports of one communicator are compared with
+each other: the rank whose operation differs under the same number, whose last enqueued number is
+below the one that timed out, or that says nothing while its peers report, is the suspect.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ranklog.spmd.triage.case import RankState
+from ranklog.spmd.triage.exits import Exit
+from ranklog.spmd.triage.read import Sign, body_of
+
+_GROUP = re.compile(r"\[PG (?:ID )?(\d+)")
+_FINGERPRINT = re.compile(
+    r"\b[Rr]ank (\d+) is running collective: CollectiveFingerPrint\((.*?)\)(?=[,.]? |[,.]?$)"
+)
+_NUMBER = re.compile(r"SequenceNumber=\d+,? ?")
+WAITING = ("watchdog", "gloo_timeout")
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """`ranks`: suspects, empty where nobody can tell. `fault`: the class; `why`: in words."""
+
+    fault: str
+    ranks: frozenset[int]
+    why: str
+    signs: Sequence[Sign]
+    sure: float = 1.0
+    missing: frozenset[int] = frozenset()
+
+
+@dataclass(slots=True)
+class _Report:
+    """What a rank's first time-out in a communicator says."""
+
+    seq: int | None
+    op: str
+    sign: Sign
+
+
+@dataclass(slots=True)
+class _Told:
+    """What the signs say, by communicator and rank."""
+
+    reports: dict[str, dict[int, _Report]] = field(default_factory=lambda: defaultdict(dict))
+    enqueued: dict[str, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
+    heard: set[int] = field(default_factory=set)
+
+
+def judge_waiting(
+    signs: Sequence[Sign], ranks: Mapping[int, RankState], exits: Iterable[Exit]
+) -> Waiting | None:
+    """None where no collective timed out and none is said to differ."""
+    named = _named(signs)
+    if named is not None:
+        return named
+    waiting = [sign for sign in signs if sign.kind in WAITING]
+    if not waiting:
+        return None
+    told = _told(signs)
+    return (
+        _elsewhere(told)
+        or _behind(told, ranks)
+        or _missing(told, ranks, list(exits), signs)
+        or Waiting(
+            "collective_timeout", frozenset(), "every rank reports the same", waiting[:8], 0.3
+        )
+    )
+
+
+def _named(signs: Sequence[Sign]) -> Waiting | None:
+    """What an analysis of all ranks says: fingerprints, desync reports, a flight recorder's."""
+    prints: dict[int, str] = {}
+    for sign in signs:
+        if sign.kind == "mismatch":
+            for rank, text in _FINGERPRINT.findall(body_of(sign.line)):
+                prints[int(rank)] = _NUMBER.sub("", text)
+    odd = _minority(prints)
+    mismatches = [sign for sign in signs if sign.kind == "mismatch"]
+    if odd:
+        return Waiting(
+            "collective_mismatch", odd, "runs another collective than its peers", mismatches[:8]
+        )
+    culprits = [s for s in signs if s.kind == "trace_culprit"]
+    ranks = frozenset(rank for sign in culprits for rank in sign.ranks)
+    if culprits and ranks and any("MISMATCH" in s.line.text for s in culprits):
+        return Waiting("collective_mismatch", ranks, "a flight recorder names it", culprits[:8])
+    for kind in ("trace_absent", "desync_absent", "barrier"):
+        found = [sign for sign in signs if sign.kind == kind]
+        # ranks that come later to a collective wait for those that came to none of it
+        low = min((int(s.data["done"]) for s in found if "done" in s.data), default=None)
+        ranks = frozenset(
+            rank for s in found if low is None or int(s.data["done"]) == low for rank in s.ranks
+        )
+        if ranks:
+            return Waiting("collective_timeout", ranks, "did not join a collective", found[:8])
+    if mismatches:
+        return Waiting(
+            "collective_mismatch", frozenset(), "collectives differ", mismatches[:8], 0.4
+        )
+    return None
+
+
+def _told(signs: Sequence[Sign]) -> _Told:
+    told = _Told()
+    for sign in signs:
+        if sign.kind not in (*WAITING, "status", "peer_gone") or len(sign.ranks) != 1:
+            continue
+        (rank,) = sign.ranks
+        group = _GROUP.search(sign.line.text)
+        pg = group[1] if group else ""
+        if sign.kind == "status":
+            told.enqueued[pg].setdefault(rank, int(sign.data["enqueued"]))
+            continue
+        told.heard.add(rank)
+        if sign.kind == "watchdog":
+            seq = sign.data.get("seq")
+            op = sign.data["op"] + sign.data.get("shape", "")
+            number = None if seq is None else int(seq)
+            told.reports[pg].setdefault(rank, _Report(number, op, sign))
+    return told
+
+
+def _elsewhere(told: _Told) -> Waiting | None:
+    """The rank whose operation or size differs under the number the others wait at."""
+    for reports in told.reports.values():
+        by_seq: dict[int | None, dict[int, str]] = defaultdict(dict)
+        for rank, report in reports.items():
+            by_seq[report.seq][rank] = report.op
+        for seq, ops in by_seq.items():
+            odd = _minority(ops)
+            if seq is not None and odd:
+                signs = [reports[rank].sign for rank in sorted(odd)]
+                signs += [r.sign for rank, r in sorted(reports.items()) if rank not in odd][:3]
+                why = f"waits in another operation than its peers under number {seq}"
+                return Waiting("collective_mismatch", odd, why, signs)
+    return None
+
+
+def _minority(values: Mapping[int, str]) -> frozenset[int]:
+    """Ranks that say what fewer say; empty where all agree or nobody is in the majority."""
+    counts = Counter(values.values())
+    if len(counts) < 2:
+        return frozenset()
+    (common, most), (_, second) = counts.most_common(2)
+    if most == second:
+        return frozenset()
+    return frozenset(rank for rank, value in values.items() if value != common)
+
+
+def _behind(told: _Told, ranks: Mapping[int, RankState]) -> Waiting | None:
+    """Ranks that enqueued less than the number their peers time out at."""
+    for pg, reports in told.reports.items():
+        numbers = Counter(report.seq for report in reports.values() if report.seq is not None)
+        if not numbers:
+            continue
+        seq, _ = numbers.most_common(1)[0]
+        late = frozenset(r for r, number in told.enqueued.get(pg, {}).items() if number < seq)
+        silent = frozenset(ranks) - told.heard
+        late = late & silent or frozenset(r for r in late if r not in reports)
+        if late and len(late) <= max(1, len(ranks) // 2):
+            signs = [r.sign for _, r in sorted(reports.items())][:4]
+            return Waiting(
+                "collective_timeout",
+                late,
+                f"enqueued less than number {seq}, where all wait",
+                signs,
+            )
+    return None
+
+
+def _missing(
+    told: _Told, ranks: Mapping[int, RankState], exits: Sequence[Exit], signs: Sequence[Sign]
+) -> Waiting | None:
+    """Ranks that report nothing while the others wait; narrowed by who had to be killed, and by who
+    stopped earlier."""
+    waiting = [sign for sign in signs if sign.kind in WAITING]
+    missing = frozenset(ranks) - told.heard
+    if not told.heard or not missing:
+        return None
+    if len(missing) == 1:
+        return Waiting(
+            "collective_timeout", missing, "the only rank that reports no time-out", waiting[:4]
+        )
+    forced = frozenset(r for s in signs if s.kind == "forced" for r in s.ranks)
+    killed = forced | {item.rank for item in exits if item.code == -9}
+    if killed & missing and len(killed & missing) < len(missing):
+        why = "reports nothing, and only SIGKILL ended it"
+        return Waiting("collective_timeout", killed & missing, why, waiting[:4], 0.9)
+    last = {r: i for r in missing if (i := ranks[r].last_iteration) is not None}
+    everybody = [i for s in ranks.values() if (i := s.last_iteration) is not None]
+    if last and len(last) == len(missing):
+        behind = frozenset(r for r, i in last.items() if i < max(everybody))
+        if behind and len(behind) < len(missing):
+            return Waiting("collective_timeout", behind, "stopped earlier", waiting[:4], 0.8)
+    return Waiting(
+        "collective_timeout",
+        frozenset(),
+        f"{len(missing)} ranks report nothing, and nothing tells them apart",
+        waiting[:8],
+        0.3,
+        missing,
+    )

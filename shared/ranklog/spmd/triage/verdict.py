@@ -1,0 +1,137 @@
+"""The class of a failure and its suspects, from signs, exits and what ranks last did.
+
+Causes before symptoms: what a kernel, a GPU's memory, a file system or a check of numbers says beats
+the time-outs and broken connections that follow from it, whoever was first to report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ranklog.model.answer import Line
+from ranklog.spmd.triage.case import Case
+from ranklog.spmd.triage.causes import find_causes
+from ranklog.spmd.triage.collectives import Waiting, judge_waiting
+from ranklog.spmd.triage.facts import Facts, gather
+from ranklog.spmd.triage.hangs import find_hang, stuck_writer
+from ranklog.spmd.triage.kills import Kill, find_kill, killed_ranks
+from ranklog.spmd.triage.series import (
+    Odd,
+    Values,
+    find_nan,
+    find_slow,
+    find_slowdown,
+    find_spike,
+    read_values,
+)
+from ranklog.spmd.triage.suspects import Suspect, everybody, of_ranks
+
+# Causes above are named by lines; below are exceptions and codes, which can be another fault's.
+_SURE = 0.8
+
+
+@dataclass(slots=True)
+class Verdict:
+    """`suspects`: the likeliest first; empty where the run is healthy, was ended from outside, or
+    `undecidable`. `why` in words; `signs`: lines that show it."""
+
+    fault: str = "none"
+    suspects: list[Suspect] = field(default_factory=list)
+    undecidable: bool = False
+    why: str = ""
+    lines: Sequence[Line] = ()
+    facts: Facts | None = None
+
+
+def judge(case: Case) -> Verdict:
+    """What happened to the attempt."""
+    facts = gather(case)
+    verdict = _judge(case, facts)
+    verdict.facts = facts
+    return verdict
+
+
+def _judge(case: Case, facts: Facts) -> Verdict:
+    values = read_values(facts.progress.steps)
+    numbers = find_nan(values) or find_spike(values)
+    kill = find_kill(facts)
+    causes = find_causes(facts, kill)
+    waiting = None if facts.ended_well else judge_waiting(facts.signs, facts.ranks, facts.exits)
+    named = waiting is not None and waiting.fault == "collective_mismatch" and waiting.ranks
+    if causes and (causes[0].score > _SURE or (numbers is None and not named)):
+        best = causes[0]
+        suspects = [cause.suspect for cause in causes if cause.fault == best.fault]
+        rest = [cause.suspect for cause in causes if cause.fault != best.fault]
+        return Verdict(best.fault, [*suspects, *rest][:8], False, best.why, best.suspect.lines)
+    if numbers is not None:
+        return _of_numbers(facts, numbers)
+    if waiting is not None and named:
+        return _of_waiting(facts, waiting) or Verdict()
+    stuck = stuck_writer(facts)
+    if stuck is not None:
+        return Verdict("storage", [stuck], False, stuck.why, stuck.lines)
+    return (
+        _of_waiting(facts, waiting)
+        or _of_killed(facts, kill)
+        or _of_hang(case, facts, kill)
+        or _of_kill(kill)
+        or _of_slow(facts, values)
+        or _healthy_or_unknown(facts)
+    )
+
+
+def _of_numbers(facts: Facts, odd: Odd) -> Verdict:
+    if odd.ranks:
+        suspect = of_ranks(facts.places, odd.ranks, 0.9, odd.why, odd.lines)
+    else:
+        suspect = everybody(0.8, odd.why, odd.lines)
+    return Verdict("numeric", [suspect], False, odd.why, odd.lines)
+
+
+def _of_waiting(facts: Facts, waiting: Waiting | None) -> Verdict | None:
+    if waiting is None:
+        return None
+    lines = [sign.line for sign in waiting.signs]
+    if not waiting.ranks:
+        return Verdict(waiting.fault, [], True, waiting.why, lines)
+    suspect = of_ranks(facts.places, waiting.ranks, 0.9 * waiting.sure, waiting.why, lines)
+    return Verdict(waiting.fault, [suspect], False, waiting.why, lines)
+
+
+def _of_killed(facts: Facts, kill: Kill | None) -> Verdict | None:
+    found = killed_ranks(facts, kill)
+    if found is None:
+        return None
+    return Verdict("external_kill", [found], False, found.why, found.lines)
+
+
+def _of_hang(case: Case, facts: Facts, kill: Kill | None) -> Verdict | None:
+    hang = find_hang(case, facts, kill)
+    if hang is None:
+        return None
+    suspects = [] if hang.suspect is None else [hang.suspect]
+    return Verdict("hang", suspects, not suspects, hang.why, hang.lines)
+
+
+def _of_kill(kill: Kill | None) -> Verdict | None:
+    if kill is None:
+        return None
+    return Verdict("external_kill", [], False, kill.why, [kill.line])
+
+
+def _of_slow(facts: Facts, values: Values) -> Verdict | None:
+    if facts.failed:
+        return None
+    slow = find_slow(values, facts.of("rank_time"))
+    if slow is None:
+        late = find_slowdown(values, facts.progress.firsts)
+        return None if late is None else Verdict("slow", [], True, late.why, late.lines)
+    suspect = of_ranks(facts.places, slow.ranks, 0.8, slow.why, slow.lines)
+    return Verdict("slow", [suspect], False, slow.why, slow.lines)
+
+
+def _healthy_or_unknown(facts: Facts) -> Verdict:
+    if not facts.failed:
+        return Verdict()
+    return Verdict("unknown", [], True, "it failed, and no line says why", facts.last_words())
