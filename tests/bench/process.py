@@ -24,7 +24,9 @@ def measure(folder: Path, repeat: int = 5) -> list[Figure]:
 
     def search() -> int:
         command = [str(RANKLOG), "search", f'"{NEEDLE}"', *where]
-        done = subprocess.run(command, capture_output=True, check=True)
+        done = subprocess.run(command, capture_output=True, check=False)
+        if done.returncode not in (0, 1):  # 1: nothing found, and all was looked at
+            raise RuntimeError(done.stderr.decode())
         return len(done.stdout.splitlines())
 
     seconds, _ = median_s(search, repeat)
