@@ -11,38 +11,30 @@ other.
 
 from __future__ import annotations
 
-import threading
 from bisect import bisect_right
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ranklog.layout import schema
-from ranklog.limits import FOOTERS_KEPT_MAX
 from ranklog.plan.segments import expr_columns
 from ranklog.plan.tasks import Groups, Lines, SegmentScan, Task
 from ranklog.scan.arrays import indices
+from ranklog.scan.columns import FOOTERS, Columns, Places, opened_by_arrow
 from ranklog.scan.masks import (
     Evaluator,
     Mask,
     Numbers,
     Unsupported,
-    all_alike,
     as_numbers,
     behind_mask,
     skipped_mask,
     wanted_mask,
 )
 from ranklog.scan.pages import Bytes, Page, excerpt, find_pages
-
-Places = npt.NDArray[np.int64]
 
 # More lines are no faster than by DuckDB, nor are more rows of which only the text decides; where no
 # other column leaves rows out, DuckDB reads text faster from the start.
@@ -65,179 +57,12 @@ def read_few(task: Task, segment: SegmentScan, source: str | Bytes) -> dict[str,
     if len(segment.skip) > _SPANS_MAX or len(segment.wanted or ()) > _SPANS_MAX:
         return None
     try:
-        with _opened(source, segment.length) as (file, data):
+        with opened_by_arrow(source, segment.length) as (file, data):
             return _Reading(task, segment, file, data).columns()
     except (Unsupported, pa.ArrowException, ValueError, KeyError, IndexError, TypeError):
         return None  # where the file is damaged, DuckDB says how
 
 
-# --- the file -----------------------------------------------------------------------------------
-@contextmanager
-def _opened(source: str | Bytes, length: int) -> Iterator[tuple[Any, Bytes]]:
-    """As Arrow reads it, and as bytes."""
-    if isinstance(source, str):
-        with pa.OSFile(source) as file:
-            yield file, _Local(file)
-    else:
-        yield pa.PythonFile(_File(source, length), mode="r"), source
-
-
-@dataclass(frozen=True, slots=True)
-class _Local:
-    """A local file."""
-
-    file: Any
-
-    def read(self, start: int, end: int) -> bytes:
-        data: bytes = self.file.read_at(end - start, start)
-        return data
-
-
-@dataclass(frozen=True, slots=True)
-class _Footer:
-    """Parquet metadata; the first row of each row group, then the number of rows."""
-
-    metadata: Any
-    edges: tuple[int, ...]
-    text: int  # place of the column
-
-    def text_chunk(self, group: int) -> tuple[int, int]:
-        """Bytes of the row group's text."""
-        chunk = self.metadata.row_group(group).column(self.text)
-        if chunk.compression != "ZSTD" or chunk.dictionary_page_offset is not None:
-            raise ValueError("text is not of pages that stand alone")
-        return chunk.data_page_offset, chunk.data_page_offset + chunk.total_compressed_size
-
-
-class _Footers:
-    """Of the segments that were read last: what a key names never changes."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, int], _Footer] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, segment: SegmentScan, file: Any) -> _Footer:
-        place = (segment.key, segment.length)
-        with self._lock:
-            found = self._kept.get(place)
-            if found is not None:
-                self._kept.move_to_end(place)
-                return found
-        found = _read_footer(file)
-        with self._lock:
-            self._kept[place] = found
-            while len(self._kept) > FOOTERS_KEPT_MAX:
-                self._kept.popitem(last=False)
-        return found
-
-
-_FOOTERS = _Footers()
-
-
-def _read_footer(file: Any) -> _Footer:
-    metadata = pq.read_metadata(file)
-    edges = [0]
-    for group in range(metadata.num_row_groups):
-        edges.append(edges[-1] + metadata.row_group(group).num_rows)
-    paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
-    place = paths.index(schema.TEXT)
-    text = metadata.schema.column(place)
-    if text.max_definition_level or text.max_repetition_level:
-        raise ValueError("text may be absent")
-    return _Footer(metadata, tuple(edges), place)
-
-
-class _File:
-    """Bytes as Arrow reads them."""
-
-    closed = False
-
-    def __init__(self, source: Bytes, length: int) -> None:
-        self._source, self._length, self._at = source, length, 0
-
-    def size(self) -> int:
-        return self._length
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        self._at = offset + (0, self._at, self._length)[whence]
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._source.read(self._at, self._length if size < 0 else self._at + size)
-        self._at += len(data)
-        return data
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        """Who opened the source closes it."""
-
-
-class _Columns:
-    """Columns of the rows at some places; read when they are asked for. `same`: the value of those
-    that need not be read."""
-
-    def __init__(
-        self,
-        parquet: Any,
-        groups: Sequence[int],
-        places: Places | None,
-        rows: int,
-        same: Mapping[str, int | None],
-    ) -> None:
-        self._parquet, self._groups, self._places = parquet, groups, places
-        self.rows, self._same = rows, same
-        self._tables: list[Any] = []
-        self._arrow: dict[str, Any] = {}
-        self._numbers: dict[str, Numbers] = {}
-
-    def read(self, names: Sequence[str]) -> None:
-        """Read these at once."""
-        missing = [name for name in names if not self.has(name) and name not in self._same]
-        if not missing:
-            return
-        table = self._parquet.read_row_groups(self._groups, columns=missing, use_threads=False)
-        if self._places is not None:
-            table = table.take(indices(self._places))
-        self._tables.append(table)
-        self._arrow |= dict(zip(table.column_names, table.columns, strict=True))
-
-    def places_of(self, rows: Places) -> Places:
-        """Places of some of the rows."""
-        return rows if self._places is None else self._places[rows]
-
-    def has(self, name: str) -> bool:
-        return name in self._arrow
-
-    def arrow(self, name: str) -> Any:
-        self.read([name])
-        return self._arrow[name]
-
-    def numbers(self, name: str) -> Numbers:
-        """The column as numpy."""
-        if name in self._same:
-            return all_alike(self._same[name], self.rows)
-        if name not in self._numbers:
-            self._numbers[name] = as_numbers(self.arrow(name).combine_chunks())
-        return self._numbers[name]
-
-    def taken(self, rows: Places) -> dict[str, Any]:
-        """What was read, of some of the rows."""
-        found: dict[str, Any] = {}
-        for table in self._tables:
-            part = table if len(rows) == self.rows else table.take(indices(rows))
-            found |= dict(zip(part.column_names, part.columns, strict=True))
-        return found
-
-
-# --- one segment --------------------------------------------------------------------------------
 class _Reading:
     """A task's lines in one segment."""
 
@@ -246,7 +71,7 @@ class _Reading:
         self._lines = isinstance(task.shape, Lines)
         self._limit = task.shape.limit if isinstance(task.shape, Lines) else None
         self._newest = isinstance(task.shape, Lines) and task.shape.newest
-        self._footer = _FOOTERS.get(segment, file)
+        self._footer = FOOTERS.get(segment, file)
         strings = [name for name in segment.columns if name.startswith("str:")]
         self._parquet = pq.ParquetFile(
             file, metadata=self._footer.metadata, read_dictionary=[*_NAMED, *strings]
@@ -257,7 +82,7 @@ class _Reading:
     def columns(self) -> dict[str, list[Any]] | None:
         """Of the matching lines, or their number."""
         groups, places, count = self._candidates()
-        columns = _Columns(self._parquet, groups, places, count, self._same)
+        columns = Columns(self._parquet, groups, places, count, self._same)
         decides = set() if self._segment.certain else set(expr_columns(self._expr))
         if self._takes_all(decides) and count > (_TEXTS_ALL_MAX if decides else _LINES_MAX):
             return None
@@ -321,7 +146,7 @@ class _Reading:
             names.add(schema.TS)
         return [name for name in self._names if name in names]
 
-    def _matching(self, groups: Sequence[int], columns: _Columns) -> tuple[Places, Any] | None:
+    def _matching(self, groups: Sequence[int], columns: Columns) -> tuple[Places, Any] | None:
         """Matching rows by their number among the candidates, and their texts where they were read;
         None: too many texts decide."""
         given = self._given(columns)
@@ -340,7 +165,7 @@ class _Reading:
         return self._by_text(groups, columns, found)
 
     def _by_text(
-        self, groups: Sequence[int], columns: _Columns, found: Places
+        self, groups: Sequence[int], columns: Columns, found: Places
     ) -> tuple[Places, Any]:
         def chosen(name: str) -> Numbers:
             whole = columns.numbers(name)
@@ -354,7 +179,7 @@ class _Reading:
         might, _ = Evaluator(self._segment, len(found), chosen, texts).masks(self._expr)
         return found[might], texts.take(indices(np.flatnonzero(might)))
 
-    def _given(self, columns: _Columns) -> Mask | None:
+    def _given(self, columns: Columns) -> Mask | None:
         """What the task says of rows beside the query's tree; None: nothing."""
         segment = self._segment
         masks = []
@@ -371,7 +196,7 @@ class _Reading:
             masks.append(behind_mask(columns.numbers, segment, newest=self._newest))
         return np.logical_and.reduce(masks) if masks else None
 
-    def _first(self, columns: _Columns, found: Places) -> Places:
+    def _first(self, columns: Columns, found: Places) -> Places:
         """Without those that can't be among the first lines; all that share the last one's time stay."""
         limit = self._limit
         if limit is None or len(found) <= limit:
@@ -384,7 +209,7 @@ class _Reading:
 
     # --- their values -------------------------------------------------------------------------
     def _output(
-        self, groups: Sequence[int], columns: _Columns, found: Places, texts: Any
+        self, groups: Sequence[int], columns: Columns, found: Places, texts: Any
     ) -> dict[str, list[Any]]:
         places = columns.places_of(found)
         taken = columns.taken(found)
@@ -402,7 +227,7 @@ class _Reading:
                 shown[name] = taken[name].to_pylist()
         return shown
 
-    def _rest(self, groups: Sequence[int], columns: _Columns, places: Places) -> dict[str, Any]:
+    def _rest(self, groups: Sequence[int], columns: Columns, places: Places) -> dict[str, Any]:
         """What was not read yet, of row groups with hits only."""
         edges = self._footer.edges
         sizes = np.array([edges[group + 1] - edges[group] for group in groups])
@@ -412,7 +237,7 @@ class _Reading:
         shift = np.zeros(len(groups), np.int64)
         shift[used] = np.cumsum(sizes[used]) - sizes[used] - starts[used]
         chosen = [groups[i] for i in used.tolist()]
-        rest = _Columns(self._parquet, chosen, places + shift[at], len(places), self._same)
+        rest = Columns(self._parquet, chosen, places + shift[at], len(places), self._same)
         rest.read([name for name in self._names if not columns.has(name)])
         return rest.taken(np.arange(len(places)))
 
