@@ -68,7 +68,19 @@ class Agent:
             text=True,
         )
 
+    @property
+    def worker(self) -> int:
+        """The process that does it; the one we started only starts it again. 0: not yet, or over."""
+        pid = self.process.pid
+        with contextlib.suppress(OSError, IndexError):
+            return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+        return 0
+
     def kill(self) -> None:
+        """Both, as a node's end does."""
+        self.process.send_signal(signal.SIGSTOP)
+        if worker := self.worker:
+            os.kill(worker, signal.SIGKILL)
         self.process.kill()
         self.end()
 
@@ -83,7 +95,8 @@ def agent(folder: Path, destination: str, *words: str, **environ: str) -> Iterat
     try:
         yield one
     finally:
-        one.process.kill()
+        if one.process.poll() is None:
+            one.kill()
         one.end()
 
 
@@ -181,18 +194,36 @@ def test_killed_between_any_two_writes_the_next_agent_sends_the_same_lines(
             assert texts(seen) == wanted
 
 
+def test_an_agent_that_something_kills_is_there_again_in_two_seconds(tmp_path: Path) -> None:
+    folder, stream = tmp_path / "spool", tmp_path / "stream"
+    one = SpoolOfRings(folder, ranks=1, ring_bytes=1 << 20)
+    with agent(folder, str(stream)) as running:
+        one.texts(["before"])
+        wait_until(lambda: texts(lines_in(stream)) == ["before"])
+        first = running.worker
+        os.kill(first, signal.SIGKILL)
+        start = time.monotonic()
+        wait_until(lambda: running.worker not in (0, first) and spool.has_collector(folder))
+        assert time.monotonic() - start < 5.0  # two, and a busy machine
+        one.texts(["after"])
+        wait_until(lambda: texts(lines_in(stream)) == ["before", "after"])
+        running.process.send_signal(signal.SIGTERM)
+        assert running.end() == 0
+    one.close()
+
+
 def test_a_stopped_agent_holds_nobody_up_and_goes_on(tmp_path: Path) -> None:
     folder, stream = tmp_path / "spool", tmp_path / "stream"
     one = SpoolOfRings(folder, ranks=1, ring_bytes=1 << 20)
     one.texts(["before"])
     with agent(folder, str(stream)) as running:
         wait_until(lambda: texts(lines_in(stream)) == ["before"])
-        running.process.send_signal(signal.SIGSTOP)
+        os.kill(running.worker, signal.SIGSTOP)
         start = time.thread_time()
         one.texts(["during"] * 500)
         assert time.thread_time() - start < 1.0
         assert texts(lines_in(stream)) == ["before"]
-        running.process.send_signal(signal.SIGCONT)
+        os.kill(running.worker, signal.SIGCONT)
         wait_until(lambda: len(lines_in(stream)) == 501)
     one.close()
 

@@ -20,6 +20,7 @@ from ranklog.agent.sending import Sender
 from ranklog.agent.settings import options_from
 from ranklog.agent.sinks import Sink, open_sink
 from ranklog.agent.tail import Tail, TailStreams
+from ranklog.agent.watchdog import keep_alive
 from ranklog.errors import RanklogError
 from ranklog.produce import spool
 
@@ -79,6 +80,8 @@ def run(
             _tell(folder, collector, destination, started_at)
         if _is_abandoned(collector, now):
             break
+        if not (folder / "wal").is_dir():  # somebody removed the spool: nothing can be kept
+            return
         if not more:
             stop.wait(POLL_S)
     sending.hurry = True
@@ -148,14 +151,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--host-logs", help="kernel, nccl, slurm, kubelet or auto", default="")
     options = parser.parse_args(arguments)
-    try:
-        return work(
-            options.spool,
-            options.destination,
-            once=options.once,
-            mirror=options.mirror,
-            host_logs=[options.host_logs] if options.host_logs else (),
-        )
-    except (RanklogError, OSError) as error:
-        print(f"ranklog: nothing is sent: {error}", file=sys.stderr)
-        return 2
+
+    def one() -> int:
+        try:
+            return work(
+                options.spool,
+                options.destination,
+                once=options.once,
+                mirror=options.mirror,
+                host_logs=[options.host_logs] if options.host_logs else (),
+            )
+        except (RanklogError, OSError) as error:
+            print(f"ranklog: nothing is sent: {error}", file=sys.stderr)
+            return 2
+
+    return one() if options.once else keep_alive(one, lambda: _somebody_logs(options.spool))
+
+
+def _somebody_logs(folder: Path) -> bool:
+    """Whether a process that announced itself runs still: the dead can wait for the next agent."""
+    return any(spool.is_alive(one.pid, one.start) for one in spool.announced(folder))
