@@ -6,12 +6,14 @@ import multiprocessing
 import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ranklog.produce import surroundings
+import ranklog
+from ranklog.produce import session, surroundings
 from ranklog.produce.identity import identify
 from ranklog.produce.surroundings import agreed_launch, here
 
@@ -89,6 +91,35 @@ if __name__ == "__main__":
     done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == ("worker" if rank else "None")
+
+
+def _launch(queue: Any) -> None:
+    ranklog.init()
+    queue.put(session._session.producer.process.identity.launch)  # type: ignore[union-attr]
+    ranklog.close(0)
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_children_that_init_are_of_their_parents_launch(method: str, tmp_path: Path) -> None:
+    program = f"""
+import multiprocessing, ranklog
+from ranklog.produce import session
+from tests.produce.test_surroundings import _launch
+if __name__ == "__main__":
+    ranklog.init()
+    context = multiprocessing.get_context({method!r})
+    queue = context.SimpleQueue()
+    child = context.Process(target=_launch, args=(queue,))
+    child.start()
+    print(queue.get() == session._session.producer.process.identity.launch)
+    child.join()
+"""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("RANK", "SLURM"))}
+    environ = kept | {"RANKLOG_SPOOL": str(tmp_path), "RANKLOG_LAUNCHED": "1", "RANK": "0"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+
+    assert done.stdout == "True\n"
 
 
 @pytest.mark.parametrize(

@@ -196,6 +196,8 @@ def init(
             local_rank=local_rank,
             world_size=world_size,
         )
+        # Children that are no forks (a data loader's, spawned) can't see what the launch came from.
+        os.environ.setdefault("RANKLOG_LAUNCH", identity.launch)
         launched = os.environ.get("RANKLOG_LAUNCHED") == "1"
         folder = Path(spool_dir) if spool_dir is not None else spool.default_spool(os.environ)
         producer = Producer(
