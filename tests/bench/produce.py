@@ -10,32 +10,22 @@ Run it on a machine that does nothing else, or read the intervals.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import logging
 import os
 import resource
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import ranklog
-from ranklog.produce import telemetry as produce_telemetry
-from ranklog.produce.context import reset
-from ranklog.produce.fast_log import FastLog
-from ranklog.produce.handler import RanklogHandler
-from ranklog.produce.identity import Identity
-from ranklog.produce.producer import Producer
-from ranklog.produce.ring import HEADER_BYTES, TAIL, TAIL_RECORDS
+from ranklog.produce.ring import HEADER_BYTES
 from tests.bench.produce_peers import CALLS, peers
+from tests.bench.produce_rig import Bench, training
 
-IDENTITY = Identity("default", "bench", "l1", 0, "n0", 0, 0, 1)
-FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s")
 MIB = 1024 * 1024
 
 
@@ -47,72 +37,6 @@ class Case:
     work: Callable[[], int]  # ns of thread CPU for CALLS calls
     mark: float | None = None
     beside: str | None = None
-
-
-class Bench:
-    """A producer, a root logger of its own handlers, and cases over them."""
-
-    def __init__(self, folder: Path) -> None:
-        self.producer = Producer(folder / "spool", IDENTITY, rings=folder / "rings")
-        self.ours = RanklogHandler(self.producer)
-        self.fast = FastLog(self.ours)
-        self.file = logging.FileHandler(folder / "plain.log")
-        self.file.setFormatter(FORMAT)
-        self.logger = logging.getLogger("bench.trainer")
-        logging.getLogger().setLevel(logging.INFO)
-
-    def drain(self) -> None:
-        """What an agent does: all that is written is consumed."""
-        ring = self.producer.ring
-        if ring is not None:
-            ring.words[TAIL], ring.words[TAIL_RECORDS] = ring.head, ring.records
-
-    @contextlib.contextmanager
-    def handlers(self, *handlers: logging.Handler, ours: bool = False) -> Iterator[None]:
-        root = logging.getLogger()
-        before, root.handlers[:] = root.handlers[:], handlers
-        if ours:
-            self.drain()
-            root.addHandler(self.ours)
-            self.fast.install()
-            produce_telemetry.attach(self.producer)
-        try:
-            yield
-        finally:
-            if ours:
-                self.fast.remove()
-                produce_telemetry.attach(None)
-            root.handlers[:] = before
-            reset()
-
-    def logged(
-        self,
-        *handlers: logging.Handler,
-        ours: bool = False,
-        log: Callable[[logging.Logger], None] | None = None,
-    ) -> Callable[[], int]:
-        def work() -> int:
-            with self.handlers(*handlers, ours=ours):
-                start = time.thread_time_ns()
-                (log or _log)(self.logger)
-                return time.thread_time_ns() - start
-
-        return work
-
-    def called(self, calls: Callable[[], None]) -> Callable[[], int]:
-        def work() -> int:
-            with self.handlers(ours=True):
-                calls()  # what is defined once, is
-                start = time.thread_time_ns()
-                calls()
-                return time.thread_time_ns() - start
-
-        return work
-
-
-def _log(logger: logging.Logger) -> None:
-    for number in range(CALLS):
-        logger.info("iteration %d done", number)
 
 
 # The same call at the end of a function of some 600 lines.
@@ -211,73 +135,6 @@ def show(chosen: list[Case], least: dict[str, float]) -> None:
         mark = "" if case.mark is None else f"{case.mark:6.2f}"
         print(f"{case.name:50} {cost:8.0f} {cost / unit:7.3f} {mark}")
 
-
-# --- a training loop ----------------------------------------------------------------------------
-
-
-def training(bench: Bench, pairs: int, steps: int = 100) -> None:
-    """Blocks of steps by turns: with ten lines a step, and with none; wall and CPU of the thread."""
-    work = _step_of(1.3e-3)
-    shares: list[float] = []
-    stalls: dict[bool, list[int]] = {True: [], False: []}
-    for pair in range(pairs):
-        took = {}
-        for with_lines in (pair % 2 == 0, pair % 2 == 1):
-            with bench.handlers(ours=True):
-                took[with_lines] = _block(bench.logger, work, steps, with_lines, stalls)
-        shares.append(took[True] / took[False] - 1)
-    middle = statistics.fmean(shares)
-    half = 1.96 * statistics.stdev(shares) / len(shares) ** 0.5
-    print(
-        f"\ntraining loop, 10 lines a step of 1.3 ms, {pairs} pairs of {steps} steps: "
-        f"{100 * middle:+.2f} % (95 %: {100 * (middle - half):+.2f} .. {100 * (middle + half):+.2f}), "
-        "mark 1 %"
-    )
-    for with_lines, name in ((True, "ten lines"), (False, "control: ten empty calls")):
-        worst = sorted(stalls[with_lines])
-        print(
-            f"longest stall, {name}: {worst[-1] / 1e6:.3f} ms of thread CPU for a step's ten "
-            f"(median {worst[len(worst) // 2] / 1e3:.1f} µs), mark 1 ms"
-        )
-
-
-def _step_of(seconds: float) -> Callable[[], None]:
-    numbers = 1000
-
-    def work() -> None:
-        total = 0
-        for number in range(numbers):
-            total += number * number
-
-    start = time.thread_time()
-    for _ in range(200):
-        work()
-    numbers = int(numbers * seconds / ((time.thread_time() - start) / 200))
-    return work
-
-
-def _nothing(*arguments: object) -> None: ...
-
-
-def _block(
-    logger: logging.Logger,
-    work: Callable[[], None],
-    steps: int,
-    with_lines: bool,
-    stalls: dict[bool, list[int]],
-) -> int:
-    log = logger.info if with_lines else _nothing
-    start = time.thread_time_ns()
-    for step in range(steps):
-        work()
-        before = time.thread_time_ns()
-        for line in range(10):
-            log("step %d line %d loss %.4f", step, line, 2.31)
-        stalls[with_lines].append(time.thread_time_ns() - before)
-    return time.thread_time_ns() - start
-
-
-# --- the rest -----------------------------------------------------------------------------------
 
 _MEMORY = """
 import sys, json
