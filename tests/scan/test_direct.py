@@ -20,12 +20,13 @@ from ranklog.layout import order
 from ranklog.layout.decimals import as_decimals
 from ranklog.model import query as q
 from ranklog.plan.parse import parse_query
-from ranklog.plan.tasks import Groups, Lines, Outcome, Task
+from ranklog.plan.tasks import Groups, Lines, Outcome, SegmentScan, Task
 from ranklog.scan import direct
 from ranklog.scan.engine import shared_engine
 from ranklog.scan.evaluate import evaluate_task, opened
 from ranklog.scan.fields import numbers_sql
-from ranklog.scan.masks import as_numbers, numbers_mask
+from ranklog.scan.masks import Evaluator, Unsupported
+from ranklog.scan.numeric import as_numbers, numbers_mask
 from ranklog.store.disk import DiskStore
 from ranklog.store.memory import MemoryStore
 from ranklog.store.protocol import Store
@@ -120,6 +121,29 @@ def test_more_lines_than_a_few_are_left_to_duckdb(monkeypatch: pytest.MonkeyPatc
         assert direct.read_few(task, scan, item) is not None
         monkeypatch.setattr(direct, "_LINES_MAX", 3)
         assert direct.read_few(task, scan, item) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "flags", "few"),
+    [
+        (r"\pL+", "", False),
+        ("É", "i", False),
+        ("(?i)É", "", False),
+        ("e", "i", True),
+        ("É", "", True),
+    ],
+)
+def test_what_two_versions_of_re2_may_read_apart_is_left_to_duckdb(
+    pattern: str, flags: str, few: bool
+) -> None:
+    texts = pa.array(["é", "É", "e"])
+    scan = SegmentScan(0, "k", 1, "", 0, 0, 0)
+    evaluator = Evaluator(scan, 3, lambda name: as_numbers(pa.array([0, 0, 0])), texts)
+    if few:
+        evaluator.masks(q.Matches(pattern, flags))
+    else:
+        with pytest.raises(Unsupported):
+            evaluator.masks(q.Matches(pattern, flags))
 
 
 VALUES = st.one_of(

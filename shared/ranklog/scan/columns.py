@@ -22,7 +22,7 @@ from ranklog.layout import schema
 from ranklog.limits import FOOTERS_KEPT_MAX
 from ranklog.plan.tasks import SegmentScan
 from ranklog.scan.arrays import indices
-from ranklog.scan.masks import Numbers, all_alike, as_numbers
+from ranklog.scan.numeric import Numbers, all_alike, as_numbers
 from ranklog.scan.pages import Bytes
 
 Places = npt.NDArray[np.int64]

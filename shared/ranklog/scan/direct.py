@@ -26,14 +26,12 @@ from ranklog.scan.arrays import indices
 from ranklog.scan.columns import FOOTERS, Columns, Places, opened_by_arrow
 from ranklog.scan.masks import (
     Evaluator,
-    Mask,
-    Numbers,
     Unsupported,
-    as_numbers,
     behind_mask,
     skipped_mask,
     wanted_mask,
 )
+from ranklog.scan.numeric import Mask, Numbers, as_numbers
 from ranklog.scan.pages import Bytes, Page, excerpt, find_pages
 
 # More lines are no faster than by DuckDB, nor are more rows of which only the text decides; where no

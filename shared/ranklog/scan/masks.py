@@ -7,16 +7,14 @@ that is absent makes a term false, as SQL's NULL does where a predicate is compi
 
 from __future__ import annotations
 
-import math
 import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from ranklog.layout import schema
@@ -32,10 +30,10 @@ from ranklog.plan.tasks import (
     SegmentScan,
 )
 from ranklog.plan.values import number_values
-from ranklog.scan.arrays import flags, numbers
+from ranklog.scan.arrays import flags
 from ranklog.scan.fields import regex
+from ranklog.scan.numeric import Mask, Numbers, numbers_mask, present_in
 
-Mask: TypeAlias = "npt.NDArray[np.bool_]"
 Masks: TypeAlias = "tuple[Mask, Mask]"
 _NUMERIC = {
     "level": schema.LEVEL,
@@ -44,29 +42,13 @@ _NUMERIC = {
     "time": schema.TS,
     "seq": schema.SEQ,
 }
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    ":": operator.eq,
-    "!=": operator.ne,
-    ">=": operator.ge,
-    "<=": operator.le,
-    ">": operator.gt,
-    "<": operator.lt,
-}
-_INT64 = 2**63
-# Where Arrow's RE2 might know other characters than DuckDB's: classes of Unicode, folded non-ASCII.
-_UNICODE = re.compile(r"\\[pP]|\(\?[a-zA-Z]*i")
+# Where Arrow's RE2 might know other characters than DuckDB's: classes of Unicode; folded non-ASCII.
+_UNICODE = re.compile(r"\\[pP]")
+_FOLDED = re.compile(r"\(\?[a-zA-Z]*i")
 
 
 class Unsupported(Exception):
     """The tree has a term that only DuckDB evaluates."""
-
-
-@dataclass(frozen=True, slots=True)
-class Numbers:
-    """A column of numbers; `present` None: all are."""
-
-    values: npt.NDArray[Any]
-    present: Mask | None
 
 
 Column: TypeAlias = "Callable[[str], Numbers]"
@@ -162,7 +144,7 @@ class Evaluator:
         if isinstance(expr, q.Contains):
             return flags(pc.match_substring(self.texts, expr.literal))
         pattern = regex(expr.pattern, expr.flags)
-        if _UNICODE.search(pattern) and not pattern.isascii():
+        if _UNICODE.search(pattern) or (_FOLDED.search(pattern) and not pattern.isascii()):
             raise Unsupported
         return flags(pc.match_substring_regex(self.texts, pattern))
 
@@ -183,93 +165,6 @@ def among(values: npt.NDArray[Any], ranges: Pairs) -> Mask:
     return found
 
 
-# --- numbers ------------------------------------------------------------------------------------
-def numbers_mask(
-    column: Numbers, op: str, values: Sequence[q.Value], *, is_float: bool = False
-) -> Mask:
-    """A term on a numeric column (scan/fields.numbers_sql)."""
-    masks = [_number_mask(column, op, value, is_float) for value in values]
-    join = np.logical_and if op == "!=" else np.logical_or
-    found: Mask = masks[0]
-    for mask in masks[1:]:
-        found = join(found, mask)
-    return found
-
-
-def _number_mask(column: Numbers, op: str, value: q.Value, is_float: bool) -> Mask:
-    there = _there(column)
-    if isinstance(value, q.Null):
-        return there if op == "!=" else ~there
-    if isinstance(value, q.Present):
-        return np.zeros(len(there), np.bool_) if op == "!=" else there
-    compare = _compare_float if is_float else _compare_int
-    if isinstance(value, q.Number):
-        return compare(column, op, value.value)
-    assert isinstance(value, q.Range), value
-    present = there & ~np.isnan(column.values) if is_float else there
-    above = present if value.low is None else compare(column, ">=", value.low)
-    high_op = "<=" if value.inclusive else "<"
-    below = present if value.high is None else compare(column, high_op, value.high)
-    wanted = {
-        ":": above & below,
-        "!=": ~(above & below),
-        ">=": above,
-        "<": ~above,
-        "<=": below,
-        ">": ~below,
-    }[op]
-    return present & wanted
-
-
-def _there(column: Numbers) -> Mask:
-    if column.present is None:
-        return np.ones(len(column.values), np.bool_)
-    return column.present
-
-
-def _compare_int(column: Numbers, op: str, value: int | float) -> Mask:
-    there = _there(column)
-    never = np.zeros(len(there), np.bool_)
-    if isinstance(value, float):
-        if math.isnan(value):
-            return there if op == "!=" else never
-        if math.isinf(value):
-            value = _INT64 * 2 if value > 0 else -_INT64 * 2
-        elif value.is_integer():
-            value = int(value)
-        elif op in (":", "!="):
-            return there if op == "!=" else never
-        else:  # x < 2.5 is x <= 2, x >= 2.5 is x >= 3
-            op, value = ("<=", math.floor(value)) if op[0] == "<" else (">=", math.ceil(value))
-    if not -_INT64 <= value < _INT64:
-        beyond = op == "!=" or ((op[0] == "<") == (value > 0) and op != ":")
-        return there if beyond else never
-    wide = column.values.astype(np.int64, copy=False)
-    found: Mask = there & _COMPARE[op](wide, np.int64(value))
-    return found
-
-
-def _compare_float(column: Numbers, op: str, value: int | float) -> Mask:
-    nan = np.isnan(column.values)
-    there = _there(column)
-    number = there & ~nan
-    if isinstance(value, float) and math.isnan(value):
-        if op == ":":
-            return cast("Mask", there & nan)
-        return number if op == "!=" else np.zeros(len(there), np.bool_)
-    try:
-        near = float(value)
-    except OverflowError:
-        near = math.copysign(math.inf, value)
-    if near != value:  # an int that no float is
-        if op in (":", "!="):
-            return number if op == "!=" else np.zeros(len(there), np.bool_)
-        below = near < value
-        op = ("<=" if below else "<") if op[0] == "<" else (">" if below else ">=")
-    found: Mask = number & _COMPARE[op](column.values, near)
-    return found
-
-
 # --- rows the task names --------------------------------------------------------------------------
 def wanted_mask(column: Column, wanted: Sequence[tuple[int, int, int, int]]) -> Mask:
     """Rows in one of the (stream, first seq, end seq, group or -1)."""
@@ -278,7 +173,7 @@ def wanted_mask(column: Column, wanted: Sequence[tuple[int, int, int, int]]) -> 
     for at, first, end, head in wanted:
         mask = (stream.values == at) & (seq.values >= first) & (seq.values < end)
         if head != -1:
-            mask &= (group.values == head) & _there(group)
+            mask &= (group.values == head) & present_in(group)
         found |= mask
     return found
 
@@ -305,30 +200,4 @@ def behind_mask(column: Column, segment: SegmentScan, *, newest: bool) -> Mask:
     else:
         tie = stream < place if newest else stream >= place
     found: Mask = beyond(times, ts) | ((times == ts) & tie)
-    return found
-
-
-def as_numbers(array: Any) -> Numbers:
-    """An Arrow column of numbers; decimals as the doubles they stand for, NaN kept."""
-    type_ = array.type
-    present = None if not array.null_count else flags(array.is_valid())
-    if pa.types.is_decimal(type_):
-        return Numbers(_doubles(array), present)
-    if array.null_count:
-        array = array.fill_null(0)
-    return Numbers(numbers(array), present)
-
-
-def all_alike(value: int | None, rows: int) -> Numbers:
-    """A column of one value; None: of none."""
-    if value is None:
-        return Numbers(np.zeros(rows, np.int64), np.zeros(rows, np.bool_))
-    return Numbers(np.full(rows, value, np.int64), None)
-
-
-def _doubles(array: Any) -> npt.NDArray[np.float64]:
-    """decimal128 of at most 18 digits / 10^scale: the nearest doubles, as both are exact."""
-    words = np.frombuffer(array.buffers()[1], "<i8")
-    low = words[2 * array.offset : 2 * (array.offset + len(array)) : 2]
-    found: npt.NDArray[np.float64] = low.astype(np.float64) / 10.0**array.type.scale
     return found
