@@ -148,6 +148,10 @@ COMPARE_PEERS_MAX = 6
 COMPARE_PEER_LINES_MAX = 50_000
 # Lines of one compared side; over it the query must be narrowed.
 COMPARE_LINES_MAX = 200_000
+# Lines that triage reads of a run: those that may speak of a fault, and those that count iterations;
+# of more the newest, and the answer says so. About 1.5 KB of memory each.
+TRIAGE_EVIDENCE_MAX = 60_000
+TRIAGE_STEPS_MAX = 40_000
 # Ranks of one job, ten times the largest there is; a stream that claims more claims nothing.
 WORLD_RANKS_MAX = 1_000_000
 # Lists in a completeness are cut here, with "more": N.

@@ -155,6 +155,13 @@ def _add_reading(app: Resolver, client: Callable[[], Client]) -> None:
         )
         return respond_rows(listing.to_json("hunks"), "hunks", app.current_event.headers)
 
+    @app.post("/v1/triage", responses=_answers(models.TriageAnswer, "what happened to a run"))
+    def triage(body: Annotated[models.TriageBody, Body()]) -> Response[str]:
+        if body.run is None:
+            raise BadInput("triage of which run?", hint='"run"')
+        found = client().triage(body.query, **_restrictions(body))
+        return respond_text(json.dumps(found.to_json(), ensure_ascii=False, allow_nan=False))
+
     @app.post("/v1/export", responses=_answers(models.Rows, "lines, one each"))
     def export(body: Annotated[models.ExportBody, Body()]) -> Response[str]:
         def page(limit: int | None) -> Any:

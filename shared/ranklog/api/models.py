@@ -79,6 +79,26 @@ class CompareBody(Restrictions):
     all: bool = Field(False, description="equal stretches too")
 
 
+class TriageBody(Restrictions):
+    """What happened to a run; `attempt` an earlier one than the last."""
+
+
+class TriageAnswer(BaseModel):
+    """Class, suspects and timeline of one attempt."""
+
+    run: str
+    attempt: int
+    class_: str = Field(alias="class")
+    undecidable: bool
+    suspects: list[dict[str, Any]]
+    timeline: list[dict[str, Any]]
+    last_iteration: int | None
+    last_checkpoint: dict[str, Any] | None
+    next_steps: list[dict[str, Any]]
+    completeness: dict[str, Any]
+    report: dict[str, Any]
+
+
 class ExportBody(Restrictions):
     """Lines as newline-delimited JSON or as text, page by page."""
 

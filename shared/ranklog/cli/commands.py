@@ -137,6 +137,15 @@ COMMANDS: tuple[Command, ...] = (
         example="ranklog compare --run llama-8b --ranks 0,7",
     ),
     Command(
+        "triage",
+        "says what happened to a run: class of failure, suspects, timeline, next steps",
+        "ranklog.cli.triage",
+        READING + flags.TRIAGE,
+        (QUERY,),
+        query=True,
+        example="ranklog triage --run llama-8b --html triage.html",
+    ),
+    Command(
         "export",
         "writes the lines that match a query to files",
         "ranklog.cli.export",

@@ -207,6 +207,11 @@ COMPARE = (
     Flag("--exit-code", "exit with 4 where there is a difference"),
 )
 
+TRIAGE = (
+    Flag("--html", "write a page to send to a colleague: one file, nothing to load", "FILE"),
+    Flag("--exit-code", "exit with 4 where there is a suspect"),
+)
+
 DOCTOR = (
     Flag("--destination", "where lines would go (default: $RANKLOG_DESTINATION)", "URL"),
     Flag("--spool", "where they would wait (default: $RANKLOG_SPOOL)", "DIR"),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from ranklog.client.sql import SqlAnswer
     from ranklog.client.tail_items import TailItem, TailPage
+    from ranklog.client.triage_answer import Triage
 
 # Lines per page where a caller walks through all of them.
 PAGE_LINES = 10_000
@@ -61,6 +62,8 @@ class Backend(Protocol):
         with_: str | None,
         all_hunks: bool,
     ) -> Listing: ...
+
+    def triage(self, query: str, given: Restrictions) -> Triage: ...
 
     def export(
         self, query: str, given: Restrictions, out: Path, format: str, pin: str | None
@@ -269,6 +272,11 @@ class Client:
         """Ranks of a run side by side, or of a run against another (`with_`): one row per hunk."""
         shown = ranks if ranks is None or isinstance(ranks, str) else ",".join(map(str, ranks))
         return self._backend.compare(query, given, ranks=shown, with_=with_, all_hunks=all_hunks)
+
+    def triage(self, query: str = "", **given: Unpack[Restrictions]) -> Triage:
+        """What happened to a run: class of failure, suspects with evidence, timeline, next steps.
+        `attempt`: an earlier one than the last. A query leaves lines out of the evidence."""
+        return self._backend.triage(query, given)
 
     def export(
         self,

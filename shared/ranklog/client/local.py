@@ -21,6 +21,8 @@ from ranklog.store.protocol import Store
 
 if TYPE_CHECKING:
     from ranklog.client.tail_items import TailItem, TailPage
+from ranklog.client.triage import triage_run
+from ranklog.client.triage_answer import Triage
 
 
 class Local:
@@ -123,6 +125,9 @@ class Local:
         return compare_ranks(
             self.reader, query, given, ranks=ranks, with_=with_, all_hunks=all_hunks
         )
+
+    def triage(self, query: str, given: Restrictions) -> Triage:
+        return triage_run(self.reader, query, given)
 
     def export(
         self, query: str, given: Restrictions, out: Path, format: str, pin: str | None

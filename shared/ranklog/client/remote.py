@@ -19,6 +19,7 @@ from ranklog.client.answer import Answer, CountAnswer, Listing
 from ranklog.client.follow import Hole
 from ranklog.client.options import CountOptions, SearchOptions
 from ranklog.client.tail_items import TailItem, TailPage
+from ranklog.client.triage_answer import Triage
 from ranklog.client.words import Restrictions, check_shape
 from ranklog.model import frame
 from ranklog.model.answer import Completeness, Line, Report
@@ -199,6 +200,11 @@ class Remote:
     ) -> Listing:
         words = {**given, "query": query, "ranks": ranks, "with": with_, "all": all_hunks or None}
         return self._listing("POST", "/v1/compare", "hunks", words)
+
+    def triage(self, query: str, given: Restrictions) -> Triage:
+        found = self._ask("POST", "/v1/triage", {**given, "query": query})
+        completeness = read_completeness(found.pop("completeness"))
+        return Triage(found, completeness, read_report(found.pop("report")))
 
     def export(
         self, query: str, given: Restrictions, out: Path, format: str, pin: str | None

@@ -21,6 +21,7 @@ class RankState:
     last_line: Line | None = None
     ended: bool = False  # its stream has an end, so nothing more comes
     exit_code: int | None = None
+    alive_ns: int | None = None  # the last heartbeat of its process
 
 
 @dataclass(slots=True)
