@@ -20,114 +20,24 @@ from pathlib import Path
 from typing import Any
 
 from ranklog import limits
+from ranklog.agent.mask_patterns import (
+    ASSIGNED,
+    DETAILS,
+    GATE,
+    KEY_BEGIN,
+    KEY_END,
+    KEY_MASK,
+    KINDS,
+    LITERALS,
+    VOCABULARY,
+    Detail,
+    is_secret,
+)
 from ranklog.errors import BadRule
 
 # Of a private key, this many lines behind its first are masked where no last one comes.
 KEY_LINES_MAX = 200
 RULES_MAX = 64
-
-# --- where a secret might be: over lower-cased bytes ----------------------------------------------
-_NAMED = rb"(?=[\"'\])}]{0,2}\s{0,3}[=:])"
-_GATE = rb"|".join(
-    [
-        rb"w(?<=passw)(?=ord|d)",
-        rb"p(?<=passp)hrase",
-        rb"w(?<=pw)d" + _NAMED,
-        rb"k(?<=tok)en" + _NAMED,
-        rb"key" + _NAMED,
-        rb"key_id" + _NAMED,
-        rb"-(?<=sk-)",
-        rb"k(?<=ak)ia[0-9a-z]{16}",
-        rb"_(?<=gh[pousr]_)",
-        rb"_(?<=github_)pat_",
-        rb"-(?<=glpat-)",
-        rb"xox[abeoprs]-",
-        rb"_(?<=hf_)",
-        rb"_(?<=npm_)",
-        rb"-(?<=pypi-)",
-        rb"_live_",
-        rb"z(?<=aiz)a",
-        rb"j(?<=eyj)",
-        rb"-----begin",
-        rb"-----end",
-        rb"-(?<=--)(?:[a-z0-9]+-){0,3}(?:token|api-key|secret|passwd) ",
-        rb"://[^/\s]*@",
-        rb"-(?<=x-amz-)signature",
-    ]
-)
-_LITERALS = (b"secret", b"credential", b"authorization", b"bearer ", b"asia")
-
-# --- what it is: over the bytes as they are -------------------------------------------------------
-_ASSIGNED = re.compile(
-    rb"""(?ix)
-    (?<![a-z0-9])
-    (?P<name> (?:[a-z0-9]{1,40}[_.-]){0,6}?
-      (?: (?P<password> password | passwd | passphrase | pwd )
-        | (?P<secret> (?:[a-z]{1,20})?secret (?:[_-]?access)? (?:[_-]?key)? | credentials? )
-        | (?P<token> (?:[a-z]{1,20})?token )
-        | (?P<api_key> (?:api|access|account|auth|private|encryption|signing)[_-]?key(?:[_-]?id)? )
-      ) )
-    (?P<separator> ["'\])}]{0,2} \s{0,3} [=:]>? \s{0,3} )
-    (?: (?P<quote>["']) (?P<quoted>[^"'\n]{1,4096}) (?P=quote)
-      | (?P<bare> [^\s"',;&<>()\[\]{}|]{1,4096}) )
-    """
-)
-_KINDS = ("password", "secret", "token", "api_key")
-
-
-@dataclass(frozen=True, slots=True)
-class _Detail:
-    """`group`: what of a match is the secret."""
-
-    kind: str
-    pattern: re.Pattern[bytes]
-    group: int = 0
-
-
-def _detail(kind: str, pattern: bytes, group: int = 0) -> _Detail:
-    return _Detail(kind, re.compile(pattern), group)
-
-
-_DETAILS = (
-    _detail("aws_key", rb"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
-    _detail("github_token", rb"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{22,})"),
-    _detail("gitlab_token", rb"\bglpat-[A-Za-z0-9_\-]{20,}"),
-    _detail("slack_token", rb"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
-    _detail("api_key", rb"(?<![A-Za-z0-9-])sk-(?=[A-Za-z_\-]*[0-9])[A-Za-z0-9_\-]{20,}"),
-    _detail("huggingface_token", rb"\bhf_[A-Za-z0-9]{30,}"),
-    _detail("google_key", rb"\bAIza[0-9A-Za-z_\-]{35}"),
-    _detail("jwt", rb"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*"),
-    _detail("npm_token", rb"\bnpm_[A-Za-z0-9]{36}"),
-    _detail("pypi_token", rb"\bpypi-[A-Za-z0-9_\-]{50,}"),
-    _detail("stripe_key", rb"\b[rs]k_live_[0-9A-Za-z]{20,}"),
-    _detail("connection_string", rb"[A-Za-z][A-Za-z0-9+.\-]*://[^\s:/@\"']*:([^\s@\"']+)@", 1),
-    _detail("signature", rb"(?i)[?&]x-amz-signature=([0-9a-f]{16,})", 1),
-    _detail(
-        "authorization",
-        rb"(?i)\bauthorization[\"']?\s{0,3}[=:]\s{0,3}[\"']?"
-        rb"(?:(?:bearer|basic|token|digest)\s+)?([^\s\"',;]{6,})",
-        1,
-    ),
-    _detail(
-        "argument",
-        rb"--(?:[a-z0-9]+-){0,3}(?:token|api-key|secret|password|passwd) ([^\s-]\S{5,})",
-        1,
-    ),
-    _detail("authorization", rb"(?i)\bbearer\s+([A-Za-z0-9_\-.=+/~]{16,})", 1),
-)
-_KEY_BEGIN = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----")
-_KEY_END = re.compile(rb"-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----")
-_KEY_MASK = b"[masked:private_key]"
-# Values that say there is none, or refer to one.
-_NO_SECRET = re.compile(
-    rb"(?i)(?:none|null|nil|true|false|unset|set|missing|empty|redacted|hidden|required|optional"
-    rb"|invalid|expired|yes|no|env|\*+|x{3,}|\.{2,}|%[sdr]|\$\{?\w+\}?|\[masked.*|\d{1,5})$"
-)
-# Tokens of a vocabulary.
-_VOCABULARY = re.compile(
-    rb"(?i)(?:pad|eos|bos|unk|cls|sep|mask|special|prompt|start|end)[_-]?token$"
-)
-_MIXED = re.compile(rb"(?=.*[A-Za-z])(?=.*[0-9])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +55,12 @@ class Masker:
     def __init__(self, rules: Sequence[MaskRule] = (), *, enabled: bool = True) -> None:
         self.enabled = enabled
         self.counts: Counter[str] = Counter()
-        self._gate = re.compile(_GATE)
-        self._literals = (*_LITERALS, *(rule.literal for rule in rules))
+        self._gate = GATE
+        self._literals = (*LITERALS, *(rule.literal for rule in rules))
         custom = tuple(
-            _Detail(rule.kind, rule.pattern, min(1, rule.pattern.groups)) for rule in rules
+            Detail(rule.kind, rule.pattern, min(1, rule.pattern.groups)) for rule in rules
         )
-        self._details = (*_DETAILS, *custom)
+        self._details = (*DETAILS, *custom)
         self._secret_names: dict[str, str | None] = {}
 
     def lines(self, texts: list[bytes]) -> int:
@@ -207,7 +117,7 @@ class Masker:
     def _line(self, text: bytes) -> bytes:
         for detail in self._details:
             text = detail.pattern.sub(self._replacing(detail.kind, detail.group), text)
-        return _ASSIGNED.sub(self._assigned, text)
+        return ASSIGNED.sub(self._assigned, text)
 
     def _replacing(self, kind: str, group: int) -> Callable[[re.Match[bytes]], bytes]:
         def replaced(match: re.Match[bytes]) -> bytes:
@@ -224,10 +134,10 @@ class Masker:
         return replaced
 
     def _assigned(self, match: re.Match[bytes]) -> bytes:
-        kind = next(kind for kind in _KINDS if match[kind] is not None)
+        kind = next(kind for kind in KINDS if match[kind] is not None)
         value = match["quoted"] if match["quoted"] is not None else match["bare"]
         name = match["name"]
-        if _VOCABULARY.search(name) or not _is_secret(kind, value, match["separator"]):
+        if VOCABULARY.search(name) or not is_secret(kind, value, match["separator"]):
             return match[0]
         self.counts[kind] += 1
         mask = b"[masked:%s]" % kind.encode()
@@ -235,9 +145,9 @@ class Masker:
         return name + match["separator"] + quote + mask + quote
 
     def _without_keys(self, text: bytes) -> bytes:
-        while begin := _KEY_BEGIN.search(text):
-            end = _KEY_END.search(text, begin.end())
-            text = text[: begin.start()] + _KEY_MASK + (text[end.end() :] if end else b"")
+        while begin := KEY_BEGIN.search(text):
+            end = KEY_END.search(text, begin.end())
+            text = text[: begin.start()] + KEY_MASK + (text[end.end() :] if end else b"")
             self.counts["private_key"] += 1
         return text
 
@@ -245,13 +155,13 @@ class Masker:
         if name not in self._secret_names:
             if len(self._secret_names) >= 4096:
                 self._secret_names.clear()
-            probe = _ASSIGNED.fullmatch(name.encode("utf-8", "replace") + b"=Abcdefgh12345678")
+            probe = ASSIGNED.fullmatch(name.encode("utf-8", "replace") + b"=Abcdefgh12345678")
             self._secret_names[name] = (
-                next(kind for kind in _KINDS if probe[kind] is not None) if probe else None
+                next(kind for kind in KINDS if probe[kind] is not None) if probe else None
             )
         kind = self._secret_names[name]
         data = value.encode("utf-8", "surrogatepass")
-        if kind is not None and _is_secret(kind, data, b"="):
+        if kind is not None and is_secret(kind, data, b"="):
             self.counts[kind] += 1
             return f"[masked:{kind}]"
         masked = self.text(data)
@@ -273,27 +183,15 @@ class KeyBlocks:
             return 0
         changed = 0
         for row, text in enumerate(texts):
-            begin, end = _KEY_BEGIN.search(text), _KEY_END.search(text)
+            begin, end = KEY_BEGIN.search(text), KEY_END.search(text)
             if not self.left and begin is None:
                 continue
             if self.left == 0:
                 self._masker.counts["private_key"] += 1
             self.left = 0 if end else KEY_LINES_MAX if begin else self.left - 1
-            texts[row] = (text[: begin.start()] if begin else b"") + _KEY_MASK
+            texts[row] = (text[: begin.start()] if begin else b"") + KEY_MASK
             changed += 1
         return changed
-
-
-def _is_secret(kind: str, value: bytes, separator: bytes) -> bool:
-    """Whether what a name of that kind is set to can be one."""
-    if _NO_SECRET.match(value) or value.startswith((b"/", b"~/")):  # a path, as $PWD is
-        return False
-    if kind == "password":
-        # `password: wrong format` is a sentence.
-        return b"=" in separator or b":" not in separator or len(value) >= 6
-    if len(value) < 8:
-        return False
-    return len(value) >= 32 or bool(_MIXED.match(value))
 
 
 def load_rules(path: Path) -> tuple[MaskRule, ...]:

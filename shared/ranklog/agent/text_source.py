@@ -23,8 +23,8 @@ from ranklog.agent.disk_space import punch_hole
 from ranklog.agent.framer import PIECE_BYTES, Framer, character_start
 from ranklog.agent.mask import KeyBlocks, Masker
 from ranklog.agent.rows import Row, StreamState
-from ranklog.model.frame import LEVEL_INFERRED, LEVEL_INHERITED, NO_LF, TS_ARRIVAL
-from ranklog.model.levels import ERROR
+from ranklog.agent.tracebacks import BEGIN, Tracebacks
+from ranklog.model.frame import NO_LF, TS_ARRIVAL
 from ranklog.stream.row_batch import RowBatch
 
 READ_BYTES = 256 * limits.KIB
@@ -34,8 +34,6 @@ PUNCH_BYTES = 4 * limits.MIB
 BAR_NS = 10 * limits.SECOND_NS
 # torch's own prefix on what a rank prints of an uncaught exception.
 _ENVELOPE = re.compile(rb"\[rank\d+\]:? ")
-_TRACEBACK = b"Traceback (most recent call last)"
-_CHAINED = (b"During handling of the above exception", b"The above exception was the direct cause")
 
 
 class TextSource:
@@ -66,9 +64,8 @@ class TextSource:
         self._is_ours = is_ours and not path.is_symlink()
         self._seen = 0  # the file's size at the last reading: its copies are noted by now
         self._pending = b""
-        self._group: int | None = None
+        self._traces = Tracebacks()
         self._mid_line = False  # the last row was a piece, and this one continues it
-        self._in_trace = ""  # "" no, "frames", "message" (the next line may chain), "gap"
         self._states_dropped = 0
         # Of a progress bar that no line feed ended yet: the state that is a line already, and when.
         self._shown: bytes | None = None
@@ -81,9 +78,9 @@ class TextSource:
             self.offset,
             self.records,
             self._pending,
-            self._group,
+            self._traces.group,
             self._mid_line,
-            self._in_trace,
+            self._traces.place,
             self._keys.left,
             self._shown,
         ]
@@ -93,7 +90,7 @@ class TextSource:
         self.offset, self.records, self._pending = saved[:3]
         self._keys.left = saved[6]
         if same_stream:
-            self._group, self._mid_line, self._in_trace = saved[3:6]
+            self._traces.group, self._mid_line, self._traces.place = saved[3:6]
             self._shown = saved[7]
 
     def skip_hole(self) -> None:
@@ -181,8 +178,8 @@ class TextSource:
 
     def _take_plain(self, framer: Framer, now_ns: int, whole: bytes) -> bool:
         """Lines that need no look at each; False where they do."""
-        is_open = self._mid_line or self._in_trace or self._shown is not None
-        if is_open or b"\r" in whole or _TRACEBACK in whole:
+        is_open = self._mid_line or self._traces.place or self._shown is not None
+        if is_open or b"\r" in whole or BEGIN in whole:
             return False
         try:
             whole.decode()
@@ -256,12 +253,11 @@ class TextSource:
         line = shown
         row = Row(now_ns, [line], flags=flags | TS_ARRIVAL)
         if self._mid_line:
-            if self._in_trace:
-                self._continue_group(row)
+            self._traces.go_on(row)
         else:
             envelope = _ENVELOPE.match(line)
             row.body_at = envelope.end() if envelope else 0
-            self._follow_traceback(row, line[row.body_at :])
+            self._traces.follow(row, line[row.body_at :])
         self._mid_line = bool(flags & NO_LF)
         texts = [line]
         self.state.masked += self._keys.lines(texts) + self._masker.lines(texts)
@@ -269,7 +265,7 @@ class TextSource:
         seq = framer.add(self.state, row)
         self.records += 1
         if row.starts_group:
-            self._group = seq
+            self._traces.group = seq
 
     def _last_state(self, line: bytes) -> bytes:
         """What a terminal shows of `10%\\r20%\\r`; a CR before the line feed is the line's."""
@@ -281,29 +277,3 @@ class TextSource:
             return line
         self._states_dropped += states.count(b"\r") + 1
         return last + line[len(body) :]
-
-    def _follow_traceback(self, row: Row, body: bytes) -> None:
-        if body.lstrip(b" +|").startswith((_TRACEBACK, b"Exception Group " + _TRACEBACK)):
-            if not self._in_trace:
-                row.starts_group = True
-                row.flags |= LEVEL_INFERRED
-                row.level = ERROR
-                self._in_trace = "frames"
-                return
-            self._in_trace = "frames"
-        elif self._in_trace and body[:1].isspace():
-            pass
-        elif self._in_trace == "frames":
-            self._in_trace = "message"
-        elif self._in_trace == "message" and not body:
-            self._in_trace = "gap"
-        elif self._in_trace == "gap" and (not body or body.startswith(_CHAINED)):
-            pass
-        else:
-            self._in_trace, self._group = "", None
-        if self._in_trace:
-            self._continue_group(row)
-
-    def _continue_group(self, row: Row) -> None:
-        row.group, row.level = self._group, ERROR
-        row.flags |= LEVEL_INHERITED
