@@ -29,6 +29,8 @@ from ranklog.produce import spool
 STOP_S, LAST_REQUEST_S = 12.0, 3.0
 # An agent that nobody needs any more ends; the next process starts another.
 IDLE_S = 2.0
+# Who only asks whether an agent works takes the lock for a moment: that is no other agent.
+LOOKS, LOCK_LOOK_S = 4, 0.03
 # With no process alive and the destination down for this long, the spool is left to a later agent.
 ABANDON_S = 3600.0
 # Between two looks of the sending thread while there is nothing to send.
@@ -127,10 +129,15 @@ def work(
     if tails:
         options.tail = TailStreams(tails, options.masker)
     sink = open_sink(destination, os.environ)
+    looks = LOOKS
     while True:
         with spool.collector_lock(folder) as ours:
             if not ours:
-                return 0  # another one does it
+                looks -= 1
+                if not looks:
+                    return 0  # another one does it
+                time.sleep(LOCK_LOOK_S)
+                continue
             (folder / "collector.lock").write_text(str(os.getpid()))
             if once:
                 return 1 if Collector(folder, sink, options).finish(timeout_s=ONCE_S) else 0
