@@ -114,6 +114,16 @@ def test_a_batch_is_masked_as_its_lines_alone_and_masking_again_changes_nothing(
     assert again == lines
 
 
+@pytest.mark.parametrize(
+    "body", [b"a" * 400_000, b"ab.cd-" * 60_000, b"x://" * 90_000, b"--" * 90_000]
+)
+def test_long_lines_without_an_end_are_done_with(body: bytes) -> None:
+    """Patterns that look from every byte to the end of the line would take minutes here."""
+    lines = [body + b" password=hunter2 key=1 --token "]
+    assert Masker().lines(lines) == 1
+    assert lines[0].endswith(b" password=[masked:password] key=1 --token ")
+
+
 def test_metadata_is_masked_by_its_name_and_by_its_value() -> None:
     masker = Masker()
     found = masker.metadata(

@@ -58,7 +58,8 @@ class Masker:
         self._gate = GATE
         self._literals = (*LITERALS, *(rule.literal for rule in rules))
         custom = tuple(
-            Detail(rule.kind, rule.pattern, min(1, rule.pattern.groups)) for rule in rules
+            Detail(rule.kind, (rule.literal,), rule.pattern, min(1, rule.pattern.groups))
+            for rule in rules
         )
         self._details = (*DETAILS, *custom)
         self._secret_names: dict[str, str | None] = {}
@@ -115,8 +116,10 @@ class Masker:
         return sorted({bisect_right(starts, place) - 1 for place in at})
 
     def _line(self, text: bytes) -> bytes:
+        lowered = text.lower()
         for detail in self._details:
-            text = detail.pattern.sub(self._replacing(detail.kind, detail.group), text)
+            if any(literal in lowered for literal in detail.literals):
+                text = detail.pattern.sub(self._replacing(detail.kind, detail.group), text)
         return ASSIGNED.sub(self._assigned, text)
 
     def _replacing(self, kind: str, group: int) -> Callable[[re.Match[bytes]], bytes]:
