@@ -143,9 +143,7 @@ class SpoolOfRings:
         self.define([records.CONTEXT, 1, None, {"dataset": "c4/en", "shard": 3}])
         for at in range(count):
             fields = [records.LINE, time.time_ns(), 20, 1, 1, at // 100, "step done", {"loss": 2.5}]
-            self.rings[at % len(self.rings)].write(
-                BODY, 0, 0, 0, records.encode(fields), False
-            )
+            self.rings[at % len(self.rings)].write(BODY, 0, 0, 0, records.encode(fields), False)
 
     def close(self) -> None:
         for ring in self.rings:
