@@ -317,3 +317,17 @@ def test_a_python_of_the_job_starts_as_it_would_without_us(jobs: Jobs, tmp_path:
 
     expected = f"ran {tmp_path / 'site' / 'sitecustomize.py'}\n[]\n"
     assert (done.stdout.decode(), done.stderr) == (expected, b"")
+
+
+def test_when_we_are_killed_the_command_goes_on_and_is_captured_to_its_end(jobs: Jobs) -> None:
+    program = "import time\nprint('begins')\ntime.sleep(1.5)\nprint('ends'); raise SystemExit(4)"
+    job = subprocess.Popen(
+        jobs.command(sys.executable, "-c", program), env=jobs.environ, stdout=subprocess.PIPE
+    )
+    assert job.stdout is not None
+    job.stdout.readline()
+    job.kill()
+    job.communicate()
+
+    _wait_until(lambda: jobs.exit_codes() == {4})
+    assert jobs.texts("stdout") == ["begins", "ends"]
