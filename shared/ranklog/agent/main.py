@@ -128,7 +128,7 @@ def work(
         options.host = HostStreams(logs, options.masker, os.environ)
     if tails:
         options.tail = TailStreams(tails, options.masker)
-    sink = open_sink(destination, os.environ)
+    sink: Sink | None = None
     looks = LOOKS
     while True:
         with spool.collector_lock(folder) as ours:
@@ -139,6 +139,8 @@ def work(
                 time.sleep(LOCK_LOOK_S)
                 continue
             (folder / "collector.lock").write_text(str(os.getpid()))
+            # Not before: who attaches to another agent need not import what sends.
+            sink = sink or open_sink(destination, os.environ)
             if once:
                 return 1 if Collector(folder, sink, options).finish(timeout_s=ONCE_S) else 0
             run(folder, sink, stop, options, destination)
