@@ -141,6 +141,7 @@ def _whom(signs: Sequence[Sign], facts: Facts, score: float) -> tuple[Suspect, b
     words = signs[0].line.text[signs[0].line.body_at :].strip()[:160]
     share = _ALL_SHARE if facts.progress.began else _ALL_SHARE_AT_START
     alike = len(ranks) > 1 and len(ranks) >= share * facts.world
+    alike = alike and facts.places.whole_host(ranks) is None
     if alike or (not ranks and _repeated(nobody)):
         return everybody(score, words, lines), True
     if ranks:

@@ -8,6 +8,7 @@ from ranklog.limits import SECOND_NS
 from ranklog.model.answer import Line
 from ranklog.spmd.triage.facts import Facts
 from ranklog.spmd.triage.suspects import Suspect, of_ranks
+from ranklog.spmd.triage.timing import has_time
 
 # What processes say of a requeue comes about with the scheduler's word of it.
 _REQUEUE_NS = 60 * SECOND_NS
@@ -41,6 +42,8 @@ def find_kill(facts: Facts) -> Kill | None:
         sign
         for sign in facts.of("sigterm")
         if not any(abs(sign.ts_ns - ts) < _REQUEUE_NS for ts in requeued)
+        and (has_time(sign.line) or not facts.progress.cut_ns)
+        and not facts.progress.went_on(sign.ts_ns)
     ]
     if terms and not facts.of("elastic_failed") and not _somebody_left(facts, terms[0].ts_ns):
         found.append(Kill(terms[0].ts_ns, "its processes were told to end", terms[0].line))

@@ -75,7 +75,8 @@ def _numbers(line: Line) -> dict[str, float]:
     found: dict[str, float] = {
         key: float(value)
         for key, value in line.metadata.items()
-        if isinstance(value, int | float) and (_is_loss(key) or _is_time(key) or _is_rate(key))
+        if isinstance(value, int | float)
+        and (_is_loss(key) or _is_time(key) or _is_rate(key) or key == "bar_rate")
     }
     for match in _PAIR.finditer(body_of(line)):
         key = match["key"].strip("_")
@@ -166,33 +167,34 @@ def _jump(items: Sequence[tuple[int, float, Line]]) -> int | None:
 
 def find_slowdown(values: Values, firsts: Sequence[tuple[int, int]]) -> Odd | None:
     """Iterations that take longer than they did at first, to the end; who makes them, nobody tells."""
-    bars = max(values.get("bar_elapsed_s", {}).values(), key=len, default=[])
-    if len(bars) > len(firsts):
-        points = [(value, iteration) for iteration, value, _ in bars]
-    else:
-        points = [(ts / 1e9, iteration) for ts, iteration in firsts]
-    paces = [(b[0] - a[0]) / (b[1] - a[1]) for a, b in pairwise(points) if b[1] > a[1]]
+    paces = _paces(values, firsts)
     if len(paces) > 4:  # what came before a break of the whole run is another attempt's
         long = 10 * statistics.median(paces)
         paces = paces[max((at + 1 for at, pace in enumerate(paces) if pace > long), default=0) :]
     paces = paces[2:]  # the first ones compile and fill caches
     if len(paces) < SLOWDOWN_STEPS_MIN:
         return None
-    early, late = _pace(paces[: max(5, len(paces) // 6)]), _pace(paces[len(paces) // 2 :])
-    middle = _pace(paces[len(paces) * 3 // 4 :])
-    if early <= 0 or min(late, middle) < SLOWDOWN_FACTOR * early:
+    early = statistics.median(paces[: max(4, len(paces) // 6)])
+    late = statistics.median(paces[len(paces) // 2 :])
+    last = statistics.median(paces[len(paces) * 3 // 4 :])
+    if early <= 0 or min(late, last) < SLOWDOWN_FACTOR * early:
         return None
     why = (
         f"iterations take {late:.3g} s and took {early:.3g} s; no rank's own times tell who is slow"
     )
+    bars = max(values.get("bar_rate", {}).values(), key=len, default=[])
     lines = [line for _, _, line in bars[-3:]]
     return Odd("slow", frozenset(), None, lines[0] if lines else None, why, lines)
 
 
-def _pace(paces: Sequence[float]) -> float:
-    """The mean without the longest tenth, which checkpoints and evaluations take."""
-    kept = sorted(paces)[: max(1, len(paces) - max(1, len(paces) // 10))]
-    return statistics.fmean(kept)
+def _paces(values: Values, firsts: Sequence[tuple[int, int]]) -> list[float]:
+    """Seconds per iteration, one after the other: as a bar tells them, else between lines."""
+    bars = max(values.get("bar_rate", {}).values(), key=len, default=[])
+    if len(bars) > len(firsts):
+        anew = (at for at, (b, a) in enumerate(pairwise(bars), 1) if a[0] < b[0])
+        return [1 / rate for _, rate, _ in bars[max(anew, default=0) :] if rate > 0]
+    pairs = pairwise(firsts)
+    return [(b[0] - a[0]) / 1e9 / (b[1] - a[1]) for a, b in pairs if b[1] > a[1]]
 
 
 def find_slow(values: Values, rank_times: Sequence[Sign]) -> Odd | None:
@@ -257,9 +259,12 @@ def _slow_ranks(
     if len(halves) < 3:
         return None
     usual = {rank: statistics.median(values) for rank, values in halves.items()}
-    middle = statistics.median(usual.values())
-    spread = statistics.median(abs(value - middle) for value in usual.values())
-    bound = max(middle * SLOW_FACTOR, middle + SLOW_MADS * spread)
+    order = sorted(usual.values())
+    # where the values part most: those above are slow if they are no more than half
+    at = max(range(len(order) - len(order) // 2, len(order)), key=lambda i: order[i] - order[i - 1])
+    middle = statistics.median(order[:at])
+    spread = statistics.median(abs(value - middle) for value in order[:at])
+    bound = max(order[at - 1] * SLOW_FACTOR, middle + SLOW_MADS * spread)
     slow = frozenset(rank for rank, value in usual.items() if value > bound)
     steady = frozenset(
         rank for rank in slow if sum(v > middle for v in halves[rank]) >= 0.75 * len(halves[rank])
