@@ -27,9 +27,10 @@ from ranklog.model.levels import ERROR
 from ranklog.plan.tree import all_of, any_of
 from ranklog.spmd.triage.case import Case, RankState
 from ranklog.spmd.triage.rules import evidence_pattern
+from ranklog.spmd.triage.saves import last_checkpoint
 from ranklog.spmd.triage.steps import Step, next_steps
 from ranklog.spmd.triage.suspects import Suspect
-from ranklog.spmd.triage.timeline import Event, last_checkpoint, make_timeline
+from ranklog.spmd.triage.timeline import Event, make_timeline
 from ranklog.spmd.triage.verdict import Verdict, judge
 
 _FRAME = '  File "'
@@ -191,7 +192,7 @@ def _answer(run: Search, case: Case, attempt: int, verdict: Verdict) -> Triage:
     named = {s.rank for s in verdict.suspects if s.rank is not None}
     named |= {r for s in verdict.suspects if isinstance(s.ranks, frozenset) for r in s.ranks}
     run_id = run.scope.run_ids[0]
-    checkpoint = last_checkpoint(facts)
+    checkpoint = last_checkpoint(facts.signs)
     result: dict[str, Any] = {
         "run": run_id,
         "attempt": attempt,

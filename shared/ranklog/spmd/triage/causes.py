@@ -11,6 +11,7 @@ from ranklog.model.answer import Line
 from ranklog.spmd.triage.facts import Facts
 from ranklog.spmd.triage.kills import Kill
 from ranklog.spmd.triage.links import judge_links
+from ranklog.spmd.triage.progress import CLOCKS_NS, KERNEL_CLOCKS_NS
 from ranklog.spmd.triage.read import Sign
 from ranklog.spmd.triage.rules import FAULT_OF, TELEMETRY_MODULES, VICTIM_EXCEPTIONS
 from ranklog.spmd.triage.suspects import Suspect, everybody, of_host, of_ranks
@@ -89,7 +90,8 @@ def _counts(sign: Sign, facts: Facts, until: int | None) -> bool:
     latest = facts.timing.latest(sign.line)
     if facts.success_ns is not None and latest >= facts.success_ns - SECOND_NS:
         return False
-    return not facts.progress.went_on(latest)
+    margin = KERNEL_CLOCKS_NS if sign.line.rank is None else CLOCKS_NS
+    return not facts.progress.went_on(latest, margin)
 
 
 def _of_last_launch(signs: list[Sign], facts: Facts) -> list[Sign]:

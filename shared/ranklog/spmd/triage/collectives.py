@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ranklog.limits import SECOND_NS
 from ranklog.spmd.triage.case import RankState
 from ranklog.spmd.triage.exits import Exit
 from ranklog.spmd.triage.read import Sign, body_of
@@ -21,6 +22,8 @@ _FINGERPRINT = re.compile(
     r"\b[Rr]ank (\d+) is running collective: CollectiveFingerPrint\((.*?)\)(?=[,.]? |[,.]?$)"
 )
 _NUMBER = re.compile(r"SequenceNumber=\d+,? ?")
+# Collectives that a rank can be behind in one communicator.
+_NEAR = 1000
 WAITING = ("watchdog", "gloo_timeout")
 
 
@@ -50,7 +53,9 @@ class _Told:
     """What the signs say, by communicator and rank."""
 
     reports: dict[str, dict[int, _Report]] = field(default_factory=lambda: defaultdict(dict))
-    enqueued: dict[str, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
+    enqueued: dict[str, dict[int, tuple[int, int]]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )  # and completed
     heard: set[int] = field(default_factory=set)
 
 
@@ -117,7 +122,8 @@ def _told(signs: Sequence[Sign]) -> _Told:
         group = _GROUP.search(sign.line.text)
         pg = group[1] if group else ""
         if sign.kind == "status":
-            told.enqueued[pg].setdefault(rank, int(sign.data["enqueued"]))
+            numbers = (int(sign.data["enqueued"]), int(sign.data["completed"]))
+            told.enqueued[pg].setdefault(rank, numbers)
             continue
         told.heard.add(rank)
         if sign.kind == "watchdog":
@@ -156,23 +162,22 @@ def _minority(values: Mapping[int, str]) -> frozenset[int]:
 
 
 def _behind(told: _Told, ranks: Mapping[int, RankState]) -> Waiting | None:
-    """Ranks that enqueued less than the number their peers time out at."""
+    """Ranks that enqueued less than the number their peers time out at. Where texts name no
+    communicators, numbers of one are near each other."""
     for pg, reports in told.reports.items():
         numbers = Counter(report.seq for report in reports.values() if report.seq is not None)
-        if not numbers:
-            continue
-        seq, _ = numbers.most_common(1)[0]
-        late = frozenset(r for r, number in told.enqueued.get(pg, {}).items() if number < seq)
-        silent = frozenset(ranks) - told.heard
-        late = late & silent or frozenset(r for r in late if r not in reports)
-        if late and len(late) <= max(1, len(ranks) // 2):
-            signs = [r.sign for _, r in sorted(reports.items())][:4]
-            return Waiting(
-                "collective_timeout",
-                late,
-                f"enqueued less than number {seq}, where all wait",
-                signs,
+        for seq, _ in numbers.most_common():
+            near = _NEAR if pg == "" else seq
+            late = frozenset(
+                rank
+                for rank, (enqueued, completed) in told.enqueued.get(pg, {}).items()
+                if seq - near <= enqueued < seq and (pg or enqueued == completed)
             )
+            late = late - told.heard or frozenset(rank for rank in late if rank not in reports)
+            if late and len(late) <= max(1, len(ranks) // 2):
+                waiting = [r.sign for _, r in sorted(reports.items()) if r.seq == seq][:4]
+                why = f"enqueued less than number {seq}, where all wait"
+                return Waiting("collective_timeout", late, why, waiting)
     return None
 
 
@@ -194,12 +199,9 @@ def _missing(
     if killed & missing and len(killed & missing) < len(missing):
         why = "reports nothing, and only SIGKILL ended it"
         return Waiting("collective_timeout", killed & missing, why, waiting[:4], 0.9)
-    last = {r: i for r in missing if (i := ranks[r].last_iteration) is not None}
-    everybody = [i for s in ranks.values() if (i := s.last_iteration) is not None]
-    if last and len(last) == len(missing):
-        behind = frozenset(r for r, i in last.items() if i < max(everybody))
-        if behind and len(behind) < len(missing):
-            return Waiting("collective_timeout", behind, "stopped earlier", waiting[:4], 0.8)
+    apart = _apart(missing, ranks)
+    if apart is not None:
+        return Waiting("collective_timeout", apart[0], apart[1], waiting[:4], 0.8)
     return Waiting(
         "collective_timeout",
         frozenset(),
@@ -208,3 +210,26 @@ def _missing(
         0.3,
         missing,
     )
+
+
+def _apart(
+    missing: frozenset[int], ranks: Mapping[int, RankState]
+) -> tuple[frozenset[int], str] | None:
+    """Who of the missing went on alone, stopped before the others, or said something after them."""
+    last = {r: i for r in missing if (i := ranks[r].last_iteration) is not None}
+    others = [
+        i for r, s in ranks.items() if r not in missing and (i := s.last_iteration) is not None
+    ]
+    top = max((*last.values(), *others), default=0)
+    if last and others and top > max(others):
+        ahead = frozenset(rank for rank, iteration in last.items() if iteration == top)
+        if len(ahead) * 2 < len(missing):
+            return ahead, "went on without its peers"
+    elif len(last) == len(missing):
+        behind = frozenset(rank for rank, iteration in last.items() if iteration < top)
+        if behind and len(behind) < len(missing):
+            return behind, "stopped earlier"
+    spoke = sorted((ns, r) for r in missing if (ns := ranks[r].last_ns) is not None)
+    if len(spoke) == len(missing) and spoke[-1][0] - spoke[-2][0] > SECOND_NS:
+        return frozenset([spoke[-1][1]]), "the only one that said something while others waited"
+    return None

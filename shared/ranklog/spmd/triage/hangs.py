@@ -11,6 +11,7 @@ from ranklog.model.answer import Line
 from ranklog.spmd.triage.case import Case
 from ranklog.spmd.triage.facts import Facts
 from ranklog.spmd.triage.kills import Kill
+from ranklog.spmd.triage.saves import iteration_in
 from ranklog.spmd.triage.suspects import Suspect, of_ranks
 from ranklog.spmd.triage.timing import has_time
 
@@ -32,21 +33,22 @@ def stuck_writer(facts: Facts) -> Suspect | None:
     if facts.ended_well:
         return None
     begun: dict[int, tuple[int | None, Line]] = {}
-    ended: dict[int, int] = {}
+    ended: set[tuple[int, int | None]] = set()
     for sign in facts.signs:
         for rank in sign.ranks:
             if sign.kind == "save_begun":
-                begun[rank] = (sign.line.iteration, sign.line)
+                begun[rank] = (iteration_in(sign.line), sign.line)
             elif sign.kind == "save_ended":
-                ended[rank] = sign.ts_ns
-    open_ = {rank: line for rank, (_, line) in begun.items() if ended.get(rank, -1) < line.ts_ns}
-    if not open_ or (len(open_) * 2 > max(2, len(begun)) and len(begun) > 1):
+                ended.add((rank, iteration_in(sign.line)))
+    open_ = {
+        rank: line for rank, (iteration, line) in begun.items() if (rank, iteration) not in ended
+    }
+    if not open_ or not ended or (len(open_) * 2 > max(2, len(begun)) and len(begun) > 1):
         return None
     first = min(line.ts_ns for line in open_.values())
-    waited = facts.case.now_ns - first
-    if facts.progress.went_on(first) or waited < STILL_NS // 4:
+    if facts.progress.went_on(first):
         return None
-    if not ended:
+    if facts.case.now_ns - first < STILL_NS // 4 and not facts.of("gloo_timeout", "watchdog"):
         return None
     lines = list(open_.values())[:4]
     why = "began to write a checkpoint and never ended"

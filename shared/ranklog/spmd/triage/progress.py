@@ -18,6 +18,8 @@ from ranklog.spmd.triage.timing import has_time
 WENT_ON_ITERATIONS = 3
 # Hosts' clocks differ; what is said within is taken for simultaneous.
 CLOCKS_NS = 3 * SECOND_NS
+# A kernel log tells whole seconds since its boot, by a clock that nobody sets afterwards.
+KERNEL_CLOCKS_NS = 15 * SECOND_NS
 _STEP_DEFAULT_NS = 10 * SECOND_NS
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -10,10 +9,10 @@ from ranklog.model.answer import Line
 from ranklog.model.levels import ERROR
 from ranklog.spmd.triage.facts import Facts
 from ranklog.spmd.triage.hangs import STILL_NS, STILL_STEPS
+from ranklog.spmd.triage.saves import iteration_in
 
 EVENTS_MAX = 100  # rows; of each kind the first ones are kept
 _OF_A_KIND = 24
-_ITERATION = re.compile(r"(?:iteration|iter_|step[_ -]?|global_step)[ =:]*0*(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +25,6 @@ class Event:
     iteration: int | None = None
     line: Line | None = None
     note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """The newest one that lines speak of. `complete`: everybody who began it ended it."""
-
-    iteration: int | None
-    complete: bool
 
 
 def make_timeline(facts: Facts, suspects: Collection[int], gaps: Collection[int]) -> list[Event]:
@@ -114,22 +105,3 @@ def _last_lines(facts: Facts, suspects: Collection[int]) -> list[Event]:
             line = state.last_line
             found.append(Event(line.ts_ns, "last_line", rank, state.last_iteration, line))
     return found
-
-
-def last_checkpoint(facts: Facts) -> Checkpoint | None:
-    """From lines that begin and end one."""
-    begun, ended = facts.of("save_begun"), facts.of("save_ended")
-    if not begun and not ended:
-        return None
-    newest = max(
-        (n for s in (*begun, *ended) if (n := iteration_in(s.line)) is not None), default=None
-    )
-    started = {s.line.rank for s in begun if iteration_in(s.line) == newest}
-    done = {s.line.rank for s in ended if iteration_in(s.line) == newest}
-    return Checkpoint(newest, bool(done) and started <= done)
-
-
-def iteration_in(line: Line) -> int | None:
-    """The iteration a checkpoint's line names, else its own."""
-    named = _ITERATION.search(line.text)
-    return int(named[1]) if named is not None else line.iteration
