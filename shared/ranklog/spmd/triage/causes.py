@@ -244,6 +244,9 @@ def _hardware(kind: str, score: float, signs: list[Sign], facts: Facts) -> Cause
         suspect = of_host(facts.places, hosts[0], score, words, lines)
     elif ranks:
         suspect = everybody(score, words, lines)
+    elif device or _ranks(signs):
+        named = frozenset(r for s in device for r in s.ranks) or _ranks(signs)
+        suspect = of_ranks(facts.places, named, score, words, lines)
     else:
         return None
     return Cause("hardware", score, words, suspect, signs[0].ts_ns)

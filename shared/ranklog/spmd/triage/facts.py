@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ranklog.limits import SECOND_NS
 from ranklog.model.answer import Line
@@ -86,12 +87,15 @@ def gather(case: Case) -> Facts:
     world = max(case.world_size or 0, len(case.ranks), 1 + max((e.rank for e in exits), default=-1))
     ranks = {rank: case.ranks.get(rank, RankState(rank)) for rank in range(world)}
     ranks |= case.ranks
+    places = Places(ranks, exits, case.evidence, signs)
+    signs = [_placed(sign, places) for sign in signs]
+    earlier = [_placed(sign, places) for sign in earlier]
     successes = [sign.ts_ns for sign in signs if sign.kind == "success"]
     success = max(successes, default=None)
     facts = Facts(
         signs,
         exits,
-        Places(ranks, exits, case.evidence, signs),
+        places,
         progress,
         ranks,
         world,
@@ -103,6 +107,15 @@ def gather(case: Case) -> Facts:
     )
     facts.failed = _has_failed(facts)
     return facts
+
+
+def _placed(sign: Sign, places: Places) -> Sign:
+    """With the host that the file's path names, where it is one of the job's."""
+    if sign.host is not None or sign.line.rank is not None:
+        return sign
+    parts = re.split(r"[/_.]", sign.line.channel)
+    host = next((h for h in places.names if h.split(".", 1)[0] in parts), None)
+    return sign if host is None else replace(sign, host=host)
 
 
 def _pids(exits: Sequence[Exit]) -> dict[tuple[str | None, int], int]:

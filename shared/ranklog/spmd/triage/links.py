@@ -43,7 +43,7 @@ def judge_links(down: Sequence[Sign], errors: Sequence[Sign], places: Places) ->
         if not places.ranks_of(host):
             # nobody says whose address it is: a host that names others and not itself
             left = [h for h in names if top[0] not in names[h]]
-            left = left or [h for h in _hosts(places) if h not in names]
+            left = left or [h for h in places.names if h not in names]
             host = left[0] if len(left) == 1 else host
         return Links(host, f"{most} hosts name it in errors of the network", errors)
     several = [host for host, peers in names.items() if len(peers) > 1]
@@ -55,7 +55,3 @@ def judge_links(down: Sequence[Sign], errors: Sequence[Sign], places: Places) ->
 def _reporter(sign: Sign, places: Places) -> str | None:
     host = places.host_of(sign.ranks) if sign.ranks else None
     return host or sign.host
-
-
-def _hosts(places: Places) -> list[str]:
-    return list(dict.fromkeys(places.hosts.values()))

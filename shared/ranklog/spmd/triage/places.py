@@ -50,6 +50,11 @@ class Places:
         """How many hosts are known."""
         return len(self._of_host)
 
+    @property
+    def names(self) -> list[str]:
+        """Hosts that are known."""
+        return list(dict.fromkeys(self.hosts.values()))
+
     def ranks_of(self, host: str) -> frozenset[int]:
         """Ranks on a host, by its name or its address."""
         name = self.addresses.get(host, host)
