@@ -33,16 +33,17 @@ def stuck_writer(facts: Facts) -> Suspect | None:
     if facts.ended_well:
         return None
     begun: dict[int, tuple[int | None, Line]] = {}
-    ended: set[tuple[int, int | None]] = set()
+    left: Counter[tuple[int, int | None]] = Counter()
+    ended = False
     for sign in facts.signs:
         for rank in sign.ranks:
             if sign.kind == "save_begun":
                 begun[rank] = (iteration_in(sign.line), sign.line)
+                left[rank, iteration_in(sign.line)] += 1
             elif sign.kind == "save_ended":
-                ended.add((rank, iteration_in(sign.line)))
-    open_ = {
-        rank: line for rank, (iteration, line) in begun.items() if (rank, iteration) not in ended
-    }
+                left[rank, iteration_in(sign.line)] -= 1
+                ended = True
+    open_ = {rank: line for rank, (iteration, line) in begun.items() if left[rank, iteration] > 0}
     if not open_ or not ended or (len(open_) * 2 > max(2, len(begun)) and len(begun) > 1):
         return None
     first = min(line.ts_ns for line in open_.values())
