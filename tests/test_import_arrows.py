@@ -72,7 +72,7 @@ ARROWS = {
 OWNERS = {
     "duckdb": {"scan", "client"},
     "pyarrow": {"layout", "ingest", "importer", "rules", "scan", "client"},
-    "numpy": {"layout", "ingest", "importer", "rules", "scan"},
+    "numpy": {"layout", "ingest", "importer", "rules", "scan", "spmd", "client"},
     "boto3": {"store", "stream", "scan", "agent"},
     "botocore": {"store", "stream", "scan"},
     "pydantic": {"api"},

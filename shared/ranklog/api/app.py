@@ -155,6 +155,13 @@ def _add_reading(app: Resolver, client: Callable[[], Client]) -> None:
         )
         return respond_rows(listing.to_json("hunks"), "hunks", app.current_event.headers)
 
+    @app.post("/v1/outliers", responses=_answers(models.OutliersAnswer, "ranks that deviate"))
+    def outliers(body: Annotated[models.OutliersBody, Body()]) -> Response[str]:
+        if body.run is None:
+            raise BadInput("outliers of which run?", hint='"run"')
+        found = client().outliers(body.query, **_restrictions(body))
+        return respond_rows(found.to_json(), "outliers", app.current_event.headers)
+
     @app.post("/v1/triage", responses=_answers(models.TriageAnswer, "what happened to a run"))
     def triage(body: Annotated[models.TriageBody, Body()]) -> Response[str]:
         if body.run is None:

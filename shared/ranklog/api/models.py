@@ -79,6 +79,19 @@ class CompareBody(Restrictions):
     all: bool = Field(False, description="equal stretches too")
 
 
+class OutliersBody(Restrictions):
+    """Every rank of a run against its peers; `attempt` another than the last."""
+
+
+class OutliersAnswer(BaseModel):
+    """Ranks that deviate, the oddest first; what they share and a heat map in `summary`."""
+
+    outliers: list[dict[str, Any]]
+    summary: dict[str, Any]
+    completeness: dict[str, Any]
+    report: dict[str, Any]
+
+
 class TriageBody(Restrictions):
     """What happened to a run; `attempt` an earlier one than the last."""
 

@@ -137,6 +137,15 @@ COMMANDS: tuple[Command, ...] = (
         example="ranklog compare --run llama-8b --ranks 0,7",
     ),
     Command(
+        "outliers",
+        "holds every rank against its peers: the odd ones, with the evidence and what they share",
+        "ranklog.cli.outliers",
+        READING + flags.OUTLIERS,
+        (QUERY,),
+        query=True,
+        example="ranklog outliers --run llama-8b --png outliers.png",
+    ),
+    Command(
         "triage",
         "says what happened to a run: class of failure, suspects, timeline, next steps",
         "ranklog.cli.triage",

@@ -207,6 +207,12 @@ COMPARE = (
     Flag("--exit-code", "exit with 4 where there is a difference"),
 )
 
+OUTLIERS = (
+    Flag("--all", "ranks that deviate a little, too"),
+    Flag("--png", "write the map of anomalies, ranks down and iterations or time across", "FILE"),
+    Flag("--exit-code", "exit with 4 where a rank is odd"),
+)
+
 TRIAGE = (
     Flag("--html", "write a page to send to a colleague: one file, nothing to load", "FILE"),
     Flag("--exit-code", "exit with 4 where there is a suspect"),
@@ -281,6 +287,7 @@ ALL: tuple[tuple[Flag, ...], ...] = (
     AGENT,
     REPLAY,
     COMPARE,
+    OUTLIERS,
     DOCTOR,
     RUNS,
     CALLSITES,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ranklog.scan.scatter import Invoker
 
 if TYPE_CHECKING:
+    from ranklog.client.outliers_answer import OutliersAnswer
     from ranklog.client.sql import SqlAnswer
     from ranklog.client.tail_items import TailItem, TailPage
     from ranklog.client.triage_answer import Triage
@@ -62,6 +63,8 @@ class Backend(Protocol):
         with_: str | None,
         all_hunks: bool,
     ) -> Listing: ...
+
+    def outliers(self, query: str, given: Restrictions) -> OutliersAnswer: ...
 
     def triage(self, query: str, given: Restrictions) -> Triage: ...
 
@@ -272,6 +275,11 @@ class Client:
         """Ranks of a run side by side, or of a run against another (`with_`): one row per hunk."""
         shown = ranks if ranks is None or isinstance(ranks, str) else ",".join(map(str, ranks))
         return self._backend.compare(query, given, ranks=shown, with_=with_, all_hunks=all_hunks)
+
+    def outliers(self, query: str = "", **given: Unpack[Restrictions]) -> OutliersAnswer:
+        """Every rank of a run's last attempt (`attempt`: of another) against the consensus of its
+        peers: score, evidence, the group that explains the odd ones, a heat map. Needs numpy."""
+        return self._backend.outliers(query, given)
 
     def triage(self, query: str = "", **given: Unpack[Restrictions]) -> Triage:
         """What happened to a run: class of failure, suspects with evidence, timeline, next steps.

@@ -16,10 +16,12 @@ from ranklog.client.pins import load_pin, refuse_words
 from ranklog.client.reader import Reader, local_reader
 from ranklog.client.search import search
 from ranklog.client.words import Restrictions, check_shape, read_query
+from ranklog.errors import Unavailable
 from ranklog.model.query import Query
 from ranklog.store.protocol import Store
 
 if TYPE_CHECKING:
+    from ranklog.client.outliers_answer import OutliersAnswer
     from ranklog.client.tail_items import TailItem, TailPage
 from ranklog.client.triage import triage_run
 from ranklog.client.triage_answer import Triage
@@ -125,6 +127,16 @@ class Local:
         return compare_ranks(
             self.reader, query, given, ranks=ranks, with_=with_, all_hunks=all_hunks
         )
+
+    def outliers(self, query: str, given: Restrictions) -> OutliersAnswer:
+        try:
+            from ranklog.client.outliers import outliers_of
+        except ModuleNotFoundError as error:  # functions that only search carry neither
+            raise Unavailable(
+                f"outliers need {error.name}, which is not installed here",
+                hint="ask a store: pip install 'ranklog[engine]'",
+            ) from error
+        return outliers_of(self.reader, query, given)
 
     def triage(self, query: str, given: Restrictions) -> Triage:
         return triage_run(self.reader, query, given)

@@ -18,6 +18,7 @@ from ranklog import errors, limits
 from ranklog.client.answer import Answer, CountAnswer, Listing
 from ranklog.client.follow import Hole
 from ranklog.client.options import CountOptions, SearchOptions
+from ranklog.client.outliers_answer import OutliersAnswer
 from ranklog.client.tail_items import TailItem, TailPage
 from ranklog.client.triage_answer import Triage
 from ranklog.client.words import Restrictions, check_shape
@@ -200,6 +201,12 @@ class Remote:
     ) -> Listing:
         words = {**given, "query": query, "ranks": ranks, "with": with_, "all": all_hunks or None}
         return self._listing("POST", "/v1/compare", "hunks", words)
+
+    def outliers(self, query: str, given: Restrictions) -> OutliersAnswer:
+        found = self._ask("POST", "/v1/outliers", {**given, "query": query})
+        completeness = read_completeness(found["completeness"])
+        report = read_report(found["report"])
+        return OutliersAnswer(found["outliers"], found["summary"], completeness, report)
 
     def triage(self, query: str, given: Restrictions) -> Triage:
         found = self._ask("POST", "/v1/triage", {**given, "query": query})

@@ -159,7 +159,7 @@ def needed_columns(expr: LeafExpr, shape: Lines | Groups, index: SegmentIndex) -
     columns = {schema.TID, schema.STREAM, schema.SEQ, *expr_columns(expr)}
     keys: list[str] = []
     if isinstance(shape, Lines):
-        columns |= {schema.TS, schema.RANK, schema.ITERATION}
+        columns |= {schema.TS, schema.RANK, schema.ITERATION, *shape.columns}
         keys = list(shape.values)
     else:
         columns |= {key.partition("/")[0] for key in shape.keys}

@@ -142,7 +142,8 @@ class NearRows:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Return rows. `whole`: every column; else only identity, time, rank, iteration and `values`.
+    """Return rows. `whole`: every column; else only identity, time, rank, iteration, `values`, and of
+    the base columns and text those that `columns` names.
 
     With a limit every row that ties with the last one in time comes too: the merge cuts exactly.
     """
@@ -151,6 +152,7 @@ class Lines:
     newest: bool = True
     whole: bool = True
     values: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,7 +199,7 @@ def _columns(shape: Lines | Groups, segment: SegmentScan) -> dict[str, str]:
         return _group_columns(shape, segment)
     if not shape.whole:
         values = {f"value:{key}": _number(segment, key) for key in shape.values}
-        return {name: name for name in _KEYS} | values
+        return {name: name for name in (*_KEYS, *shape.columns)} | values
     names = (*schema.BASE_COLUMNS, *segment.columns, schema.TEXT)
     return {name: quoted(name) for name in names}
 
