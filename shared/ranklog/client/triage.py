@@ -89,7 +89,7 @@ def fetch_case(run: Search, sums: Sequence[StreamSum], attempt: int, *, newest: 
         last_ns=last,
         now_ns=run.reader.now_ns() if live else last,
         live=live,
-        own_streams=_own_streams(own),
+        own_streams=_own_streams(sums),
         stream_hosts={i.stream_id: i.stream.host for i in sums if i.stream.host is not None},
     )
 
@@ -100,7 +100,8 @@ def _of_attempt(attempt: int, *, newest: bool) -> list[q.Expr]:
     if newest:
         return []
     number = q.Field("attempt", ":", (q.Number(attempt, str(attempt)),))
-    return [any_of([number, q.Field("rank", ":", (q.Null(),))])]
+    nobodys = all_of([q.Field(key, ":", (q.Null(),)) for key in ("rank", "local_rank")])
+    return [any_of([number, nobodys])]
 
 
 def evidence_term() -> q.Expr:

@@ -75,7 +75,7 @@ def gather(case: Case) -> Facts:
         sign
         for sign in signs
         if timing.latest(sign.line) >= start
-        and (sign.line.rank is None or sign.line.attempt == newest)
+        and (sign.line.attempt == newest or sign.line.stream_id not in case.own_streams)
     ]
     exits = [e for e in every_exit if e.line is None or timing.latest(e.line) >= start]
     exits += [

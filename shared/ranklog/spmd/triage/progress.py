@@ -69,9 +69,10 @@ class Progress:
 
 
 def newest_attempt(case: Case) -> int:
-    """As ranks' own streams count; launchers' streams go through all of them."""
+    """As processes' own streams count; consoles and launchers go through all of them."""
     lines = (*case.steps, *case.evidence)
-    return max((line.attempt for line in lines if line.rank is not None), default=0)
+    own = (line.attempt for line in lines if line.stream_id in case.own_streams)
+    return max(own, default=0)
 
 
 def _firsts(steps: Sequence[Line]) -> list[tuple[int, int]]:
