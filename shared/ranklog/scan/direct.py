@@ -11,8 +11,11 @@ other.
 
 from __future__ import annotations
 
+import functools
+import os
 from bisect import bisect_right
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -43,6 +46,8 @@ _TEXTS_ALL_MAX = 2_048
 _WHOLE_ROWS_MAX = 2_048
 # Conditions that are looked at one after the other.
 _SPANS_MAX = 64
+# So many pages of text (1 MiB each) are unpacked by two threads.
+_PAGES_FOR_THREADS = 4
 _NAMED = (schema.CALL_SITE, schema.FUNCTION, schema.LOGGER)
 
 
@@ -259,9 +264,26 @@ class _Reading:
             first = end
         if not pages:
             return pa.array([], pa.string())
-        data = pa.py_buffer(excerpt(self._source, schema.TEXT, pages))
-        table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
-        return table.column(0).combine_chunks().take(indices(found))
+        return self._unpacked(pages).take(indices(found))
+
+    def _unpacked(self, pages: list[Page]) -> Any:
+        """The texts of whole pages; unpacking takes most of the time, so many are done in halves."""
+        if len(pages) < _PAGES_FOR_THREADS:
+            return _texts_of(excerpt(self._source, schema.TEXT, pages))
+        half = len(pages) // 2
+        beside = _pool().submit(_texts_of, excerpt(self._source, schema.TEXT, pages[half:]))
+        first = _texts_of(excerpt(self._source, schema.TEXT, pages[:half]))
+        return pa.concat_arrays([first, beside.result()])
+
+
+@functools.cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="ranklog-text")
+
+
+def _texts_of(data: bytes) -> Any:
+    table = pq.ParquetFile(pa.BufferReader(pa.py_buffer(data))).read(use_threads=False)
+    return table.column(0).combine_chunks()
 
 
 def _floats(values: Any) -> list[float | None]:
