@@ -178,6 +178,8 @@ def test_the_health_and_the_description_need_no_key() -> None:
         ("POST", "/v1/search", {"run": "nobody"}, 404, "no run named nobody"),
         ("POST", "/v1/search", b"x" * (REQUEST_BYTES_MAX + 10), 413, "limit"),
         ("POST", "/v1/compare", {}, 400, "which run"),
+        ("POST", "/v1/triage", {}, 400, "which run"),
+        ("POST", "/v1/triage", {"run": "job", "html": "x"}, 400, "unknown member html"),
         ("GET", "/v1/runs", None, 400, "unknown parameter tenant"),
         ("GET", "/v1/nothing", None, 404, "no such route"),
         ("DELETE", "/v1/search", None, 404, "no such route"),

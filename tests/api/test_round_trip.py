@@ -152,6 +152,15 @@ def test_comparisons_are_equal(local: Client, remote: Client) -> None:
         assert expected.rows or "ranks" not in shape
 
 
+def test_triages_are_equal(local: Client, remote: Client) -> None:
+    for shape in ({"run": "job"}, {"run": "other", "attempt": 0}):
+        expected = local.triage(**shape)
+        found = remote.triage(**shape)
+        assert found.result == expected.result
+        assert found.completeness == expected.completeness
+    assert expected.result["class"] == "unknown"  # a rank that exits with 1 says nothing
+
+
 def test_all_lines_come_page_by_page(local: Client, remote: Client) -> None:
     found = [line.id for line in remote.lines(page=4)]
     assert found == [line.id for line in local.lines()]
