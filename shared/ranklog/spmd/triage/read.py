@@ -67,8 +67,6 @@ def read_signs(
             data = {k: v for k, v in found.groupdict().items() if v is not None}
             if rule.kind == "xid" and int(data["xid"]) not in SEVERE_XIDS:
                 continue
-            if rule.kind == "nan_check" and not (line.level or 0) >= ERROR and "is" not in body:
-                continue
             ranks = _ranks(rule, line, body, data, host, pids)
             where = data.get("host") or host
             signs.append(Sign(rule.kind, line, ranks, where, key_of(body), handled, data))
@@ -82,12 +80,12 @@ def read_signs(
 
 
 def _match(rule: Rule, line: Line, body: str) -> re.Match[str] | None:
-    text = line.text
-    if not any(literal in text for literal in rule.literals) and rule.kind != "nan_check":
-        return None
-    if rule.kind == "nan_check" and (line.level or 0) < ERROR and "is" not in text:
-        return None
-    return rule.pattern.search(body)
+    if any(literal in line.text for literal in rule.literals):
+        return rule.pattern.search(body)
+    # errors speak of numbers in words that ordinary lines have, too
+    if rule.kind == "nan_check" and (line.level or 0) >= ERROR:
+        return rule.pattern.search(body)
+    return None
 
 
 def _is_handled(line: Line, heads: Mapping[tuple[str, int], Line]) -> bool:
