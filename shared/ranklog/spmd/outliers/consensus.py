@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ranklog.limits import SECOND_NS
 from ranklog.model.levels import ERROR, WARNING
 from ranklog.spmd.outliers.evidence import DELETE, INSERT, Attempt, Evidence
 from ranklog.spmd.outliers.roles import Roles
@@ -28,10 +29,16 @@ _KEYS_MAX = 20_000
 
 _INSERT_WEIGHTS = {ERROR: 0.55, WARNING: 0.1, 0: 0.04}
 _DELETE_WEIGHTS = {ERROR: 0.35, WARNING: 0.1, 0: 0.12}
+# What peers say after a rank's last line is half told by its silence.
+_OVER = 0.5
 # An error after which its rank went on like the others is one that it could live with.
 _SURVIVED = 0.2
 _WENT_ON_ITERATIONS = 3
 _WENT_ON_LINES = 3
+# Clocks of hosts differ; and the last words of all ranks are said within some seconds.
+_SKEW_NS, _AGAIN_NS = 5 * SECOND_NS, 20 * SECOND_NS
+# Numbers that are no iterations span more.
+_ITERATIONS_MAX = 20_000_000
 
 
 def totals(attempt: Attempt) -> Iterator[Evidence]:
@@ -101,9 +108,9 @@ def _of_key(
     if roles.has(said):
         return
     for place in np.flatnonzero(deletes).tolist():
-        if survived.is_over(key, place):
-            continue  # it had gone: its silence tells
-        yield Evidence(DELETE, attempt.rank(place), _DELETE_WEIGHTS[level] * factor, key, got=0)
+        over = survived.is_over(key, place)
+        weight = _DELETE_WEIGHTS[level] * factor * (_OVER if over else 1.0)
+        yield Evidence(DELETE, attempt.rank(place), weight, key, got=0)
 
 
 def _deviants(attempt: Attempt, said: Flags) -> tuple[Flags, Flags]:
@@ -154,17 +161,11 @@ class _Survival:
         self._order = np.argsort(keys, kind="stable")
         lines = np.bincount(table.key, minlength=len(table.keys))
         self._starts = np.concatenate([[0], np.cumsum(lines)])
-        self._last_iteration = attempt.latest(table.iteration)
         self._last_ns = attempt.latest(table.ts_ns)
-        self._first_ns: I64 | None = None
-        self._times: dict[int | None, I64] = {}
-        most = int(self._last_iteration.max(initial=0))
-        self._first, self._most = self._extent(most)
-
-    def _extent(self, most: int) -> tuple[int, int]:
-        known = self._attempt.table.iteration
-        known = known[known >= 0]
-        return (int(known.min()), most) if len(known) else (0, 0)
+        self._until: int | None = None
+        self._times: I64 | None = None
+        known = table.iteration[table.iteration >= 0]
+        self._span = int(known.max()) - int(known.min()) + 1 if len(known) else 0
 
     def rows(self, key: int, place: int | None = None) -> I64:
         """Lines of a key, of one rank."""
@@ -175,41 +176,43 @@ class _Survival:
         """Whether it is said all along, at most iterations."""
         found = self._attempt.table.iteration[self.rows(key)]
         found = found[found >= 0]
-        span = self._most - self._first + 1
-        return len(found) > 0 and span > 4 and len(np.unique(found)) >= _STEADY_SHARE * span
+        return self._span > 4 and len(np.unique(found)) >= _STEADY_SHARE * self._span
 
     def went_on(self, key: int, place: int) -> bool:
-        """Whether the rank, or where it names no iterations its peers, went on after it said so."""
+        """Whether the job went on after the rank said so: by iterations, or by what is said again."""
         if self._attempt.rank(place) in self._attempt.ended_well:
             return True
         said_ns = int(self._attempt.table.ts_ns[self.rows(key, place)].max())
-        if self._most == self._first:
-            return self._known_after(said_ns) >= _WENT_ON_LINES
-        own = self._last_iteration[place] >= 0
-        begun = self._begun(place if own else None)
-        return int((begun > said_ns).sum()) >= _WENT_ON_ITERATIONS
+        if int((self._begun() > said_ns).sum()) >= _WENT_ON_ITERATIONS:
+            return True
+        return said_ns + _SKEW_NS < self._repeated_until()
 
-    def _known_after(self, said_ns: int) -> int:
-        """Where nobody counts iterations: later lines below WARNING of keys that were said before."""
-        table = self._attempt.table
-        if self._first_ns is None:
-            self._first_ns = np.full(len(table.keys), 2**63 - 1)
-            np.minimum.at(self._first_ns, table.key, table.ts_ns)
-        later = (table.ts_ns > said_ns) & (table.level < WARNING)
-        return int((self._first_ns[table.key[later]] < said_ns).sum())
+    def _repeated_until(self) -> int:
+        """Until when lines below WARNING were said that had been said well before: the last but two."""
+        if self._until is None:
+            table = self._attempt.table
+            first = np.full(len(table.keys), 2**63 - 1)
+            np.minimum.at(first, table.key, table.ts_ns)
+            again = (table.level < WARNING) & (table.ts_ns - _AGAIN_NS > first[table.key])
+            times = table.ts_ns[again]
+            enough = len(times) >= _WENT_ON_LINES
+            self._until = (
+                int(np.partition(times, -_WENT_ON_LINES)[-_WENT_ON_LINES]) if enough else 0
+            )
+        return self._until
 
-    def _begun(self, place: int | None) -> I64:
-        """Times at which a rank, or anybody, began an iteration."""
-        if place not in self._times:
+    def _begun(self) -> I64:
+        """Times at which anybody began an iteration."""
+        if self._times is None:
             table = self._attempt.table
             steps = table.iteration >= 0
-            rows = np.flatnonzero(
-                steps if place is None else steps & (self._attempt.place == place)
-            )
-            rows = rows[np.argsort(table.ts_ns[rows], kind="stable")]
-            _, first = np.unique(table.iteration[rows], return_index=True)
-            self._times[place] = table.ts_ns[rows[first]]
-        return self._times[place]
+            iteration = table.iteration[steps]
+            lowest = int(iteration.min(initial=0))
+            first = np.full(int(iteration.max(initial=-1)) - lowest + 1, 2**63 - 1)
+            if len(first) <= _ITERATIONS_MAX:
+                np.minimum.at(first, iteration - lowest, table.ts_ns[steps])
+            self._times = first[first < 2**63 - 1]
+        return self._times
 
     def is_over(self, key: int, place: int) -> bool:
         """Whether the rank had said its last before others said it."""

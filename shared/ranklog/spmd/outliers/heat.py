@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ranklog.spmd.outliers.evidence import SILENT, Attempt, Evidence
+from ranklog.spmd.outliers.evidence import SILENT, SLOW, Attempt, Evidence
 from ranklog.spmd.outliers.verdict import Outliers
 
 ROWS_MAX, COLUMNS = 64, 60
@@ -31,7 +31,7 @@ class Heat:
 def heat_of(
     attempt: Attempt, outliers: Outliers, *, rows: int = ROWS_MAX, columns: int = COLUMNS
 ) -> Heat:
-    """Each deviation's weight in the cell where it is; silence from its beginning to the end."""
+    """Each deviation's weight in the cell where it is; silence and slowness from the beginning to the end."""
     iterations = attempt.table.iteration
     axis = "iteration" if (iterations >= 0).any() else "time"
     values = iterations[iterations >= 0] if axis == "iteration" else attempt.table.ts_ns
@@ -49,7 +49,8 @@ def heat_of(
         row = place[outlier.rank] // per_row
         for item in outlier.evidence:
             at = _column(item, axis, edges, attempt)
-            span = slice(at, None) if item.kind == SILENT else slice(at, at + 1)
+            lasting = item.kind in (SILENT, SLOW)
+            span = slice(at, None) if lasting else slice(at, at + 1)
             part = cells[row, span]
             cells[row, span] = 1 - (1 - part) * (1 - item.weight)
     return Heat(axis, tuple(groups), tuple(edges), cells)

@@ -14,6 +14,7 @@ from ranklog.spmd.table import Flags
 # Clocks of hosts differ by seconds, and the last words of ranks by what they have to tidy up.
 SILENCE_NS_MIN = 60 * SECOND_NS
 _SPREADS = 6.0
+_SPOKE_SHARE = 0.5
 # A rank that names so much of the iterations counts them; being so many behind is no race.
 _COUNTS_SHARE = 0.5
 _BEHIND_MIN = 2
@@ -42,8 +43,11 @@ def _early(attempt: Attempt) -> Iterator[Evidence]:
     middle = np.median(times)
     spread = 1.4826 * np.median(np.abs(times - middle))
     limit = max(SILENCE_NS_MIN, _SPREADS * spread)
-    early = places[middle - times > limit]
-    late = times[middle - times <= limit]
+    first = -attempt.latest(-attempt.table.ts_ns)[places]
+    lag = middle - times
+    # who only spoke at the start has nothing to fall silent from
+    early = places[(lag > limit) & (times - first >= _SPOKE_SHARE * lag)]
+    late = times[lag <= limit]
     if not len(early) or len(early) > DEVIANTS_SHARE_MAX * len(places):
         return
     # the others must agree: a quarter that also stopped long ago is no consensus

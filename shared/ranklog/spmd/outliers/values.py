@@ -37,6 +37,7 @@ _WAITING = re.compile(r"wait|barrier|reduce|gather|recv|send|comm|all.?to.?all|s
 _TIME = re.compile(
     r"time|elapsed|duration|latency|took|forward|backward|compute|\bms\b|secs?\b", re.I
 )
+_UNIT = re.compile(r" ?(ms|us|s|secs?|seconds|[A-Za-z]+/s(?:ec)?|tflops?)\b(?!\s*[:=])", re.I)
 _RATE = re.compile(r"per.?s(?:ec)?\b|/s(?:ec)?\b|throughput|tflops?|\btps\b|speed|\bmfu\b", re.I)
 
 
@@ -120,8 +121,9 @@ def _number(match: re.Match[str]) -> float:
 
 
 def _name(body: str, name: str | None, end: int) -> str:
-    """The word before a number, or else the unit after it."""
-    return f"{name or ''} {' '.join(body.split())[end : end + 12]}".strip()
+    """The word before a number, and the unit after it."""
+    unit = _UNIT.match(" ".join(body.split())[end : end + 16])
+    return " ".join(filter(None, (name, unit and unit[1])))
 
 
 def _moments(attempt: Attempt, rows: I64) -> I64:
@@ -207,7 +209,7 @@ def _slow(
         return
     for i in steady:
         got = round(scale + sign * float(typical[i]), 6)
-        where = int(np.nanargmax(apart[i]))
+        where = int(np.argmax(apart[i] > limit / 2))  # since then
         yield int(peers[i]), SLOW, _SLOW_WEIGHT, got, round(scale, 6), where
 
 

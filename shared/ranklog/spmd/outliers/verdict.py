@@ -22,6 +22,8 @@ from ranklog.spmd.topology import Group
 ODD_SCORE = 0.5
 # Evidence that a rank is shown with, and that counts: of hundreds of odd words most are one event's.
 EVIDENCE_MAX = 8
+# What this share of the ranks, from the least odd on, does not exceed is usual.
+_USUAL_QUANTILE = 0.7
 # One thing again and again is odd, but one thing.
 REPEATED_WEIGHT_MAX = 0.6
 
@@ -74,7 +76,7 @@ def _usual(found: Iterable[Sequence[Evidence]], count: int) -> float:
     """What most ranks have of it: where each says something of its own, that is no deviation."""
     sums = sorted((_sum(items) for items in found), reverse=True)
     sums += [0.0] * (count - len(sums))
-    return float(np.quantile(sums, 0.75)) if sums else 0.0
+    return float(np.quantile(sums, _USUAL_QUANTILE, method="lower")) if sums else 0.0
 
 
 def _together(items: Sequence[Evidence]) -> Evidence:
