@@ -26,7 +26,7 @@ from ranklog.model.answer import Line
 from ranklog.model.levels import ERROR
 from ranklog.plan.tree import all_of, any_of
 from ranklog.spmd.triage.case import Case, RankState
-from ranklog.spmd.triage.rules import evidence_pattern
+from ranklog.spmd.triage.evidence import evidence_pattern
 from ranklog.spmd.triage.saves import last_checkpoint
 from ranklog.spmd.triage.steps import Step, next_steps
 from ranklog.spmd.triage.suspects import Suspect

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import re2
 
+from ranklog.spmd.triage.evidence import evidence_pattern
 from ranklog.spmd.triage.read import body_of, read_signs
-from ranklog.spmd.triage.rules import RULES, evidence_pattern
+from ranklog.spmd.triage.rules import RULES
 from tests.spmd.triage.cases import said
 
 LINES = [

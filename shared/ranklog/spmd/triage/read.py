@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from ranklog.model.answer import Line
 from ranklog.model.levels import ERROR, INFO
-from ranklog.spmd.triage.rules import EXCEPTION, RULES, SEVERE_XIDS, Rule
+from ranklog.spmd.triage.evidence import EXCEPTION
+from ranklog.spmd.triage.rules import RULES, SEVERE_XIDS, Rule
 
 _ENVELOPE = re.compile(r"^(?:\s*\d+: ?)?(?:\[(?!rank)[a-z]+\d+\]:)?(?:\[rank\d+\]: ?)?")
 _RANK_WORDS = (
