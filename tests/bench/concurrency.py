@@ -2,20 +2,23 @@
 
     python -m tests.bench.concurrency [--folder .bench] [--queries 200]
 
-The same questions through one client without a cache of results: first one at a time, then all of them
-at once, a thread each. Three of five are of another rank each; two are what everybody asks, and are
-answered once where they are asked at the same time. Throughput is questions per wall second; beside it
-stands that of the distinct questions alone.
+The same questions to `ranklog serve`, in the processes it has by default: first one at a time, then all
+of them at once, a thread each. Its workers have the indexes in memory, and no question was asked
+before, so that no kept answer is given: each pass asks of another iteration on. Throughput is questions
+per wall second, the client's own work in it.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ranklog.client import Client
@@ -24,24 +27,32 @@ from tests.bench.figures import Figure, show
 from tests.bench.suite import RUN
 
 QUERIES = 200
-_DISTINCT = (
-    "rank:{n} level>=ERROR",
-    "rank:{n} iteration:100..110",
-    f'"{NEEDLE}" rank:{{n}}',
+_QUESTIONS = (
+    "rank:{n} level>=ERROR iteration>={k}",
+    "rank:{n} iteration:10{k}..110",
+    f'"{NEEDLE}" rank:{{n}} iteration>={{k}}',
+    f'"{NEEDLE}" rank:{{n}}-{{m}} iteration>={{k}}',
+    '"failed its checksum" rank:{n}-{m} iteration>={k}',
 )
-_QUESTIONS = (*_DISTINCT, f'"{NEEDLE}"', '"failed its checksum"')
 
 
 def measure(folder: Path, queries: int = QUERIES) -> list[Figure]:
     """Ratio of throughputs, and the slowest of a hundred on either side."""
-    with Client(store=str(folder / "store"), tenant="bench") as client:
-        single_s, single, together_s, together = _compared(client, _QUESTIONS, queries)
-        distinct_s, _, distinct_together_s, _ = _compared(client, _DISTINCT, queries)
+    with _served(folder / "store") as url:
+        client = Client(api=url)
+
+        def asking(k: int) -> Callable[[int], None]:
+            return lambda n: _ask(client, n, k)
+
+        for k in (1, 2):  # every worker has met every kind of question
+            _at_once(asking(k), queries)
+        single = _one_by_one(asking(3), queries)
+        together_s, together = _at_once(asking(4), queries)
+    single_s = sum(single)
     return [
         Figure(
             f"{queries} queries at once, throughput", single_s / together_s, "x", 1.5, least=True
         ),
-        Figure("  of distinct questions alone", distinct_s / distinct_together_s, "x"),
         Figure("  one at a time, queries per second", queries / single_s),
         Figure("  at once, queries per second", queries / together_s),
         Figure("  one at a time, p99", _p99(single) * 1e3, "ms"),
@@ -49,34 +60,39 @@ def measure(folder: Path, queries: int = QUERIES) -> list[Figure]:
     ]
 
 
-def _compared(
-    client: Client, questions: Sequence[str], queries: int
-) -> tuple[float, list[float], float, list[float]]:
-    """Seconds in all and of each, one at a time and at once."""
-    asked = [questions[n % len(questions)].format(n=n) for n in range(queries)]
+@contextmanager
+def _served(store: Path) -> Iterator[str]:
+    command = [sys.executable, "-m", "ranklog.cli.main", "serve", "--store", str(store)]
+    command += ["--tenant", "bench", "--listen", "127.0.0.1:0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield json.loads(process.stdout.readline())["url"]
+        finally:
+            process.terminate()
 
-    def ask(n: int) -> None:
-        client.search(asked[n], run=RUN)
 
-    _one_by_one(ask, queries)  # warm
-    return *_one_by_one(ask, queries), *_at_once(ask, queries)
+def _ask(client: Client, n: int, k: int) -> None:
+    question = _QUESTIONS[n % len(_QUESTIONS)]
+    client.search(question.format(n=n, m=n + 255, k=k), run=RUN)
 
 
 def _p99(times: list[float]) -> float:
     return statistics.quantiles(times, n=100)[98]
 
 
-def _one_by_one(ask: Callable[[int], None], queries: int) -> tuple[float, list[float]]:
-    """(seconds in all, seconds of each)."""
+def _one_by_one(ask: Callable[[int], None], queries: int) -> list[float]:
+    """Seconds of each."""
     times = []
     for n in range(queries):
         start = time.perf_counter()
         ask(n)
         times.append(time.perf_counter() - start)
-    return sum(times), times
+    return times
 
 
 def _at_once(ask: Callable[[int], None], queries: int) -> tuple[float, list[float]]:
+    """(seconds in all, seconds of each)."""
     times = [0.0] * queries
     go = threading.Barrier(queries + 1)
 

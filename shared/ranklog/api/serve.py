@@ -77,6 +77,7 @@ def make_server(
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 1024  # hundreds may come at once; the library's 5 makes them try again
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away or speaks no TLS is its own affair."""

@@ -269,6 +269,12 @@ EXPORT = (
 SERVE = (
     Flag("--listen", "address and port (default: 127.0.0.1:8080)", "HOST:PORT", "127.0.0.1:8080"),
     Flag("--keys", "JSON file: tenant -> list of SHA-256 of its keys, in hexadecimal", "FILE"),
+    Flag(
+        "--workers",
+        "processes that answer (default: one per core, at most 4)",
+        "N",
+        type=whole,
+    ),
     Flag("--tls-cert", "certificate chain, PEM", "FILE"),
     Flag("--tls-key", "private key of the certificate, PEM", "FILE"),
 )

@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import signal
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from ranklog.cli.console import Console
 from ranklog.cli.source import open_store_of
 from ranklog.errors import BadInput
+
+if TYPE_CHECKING:
+    from ranklog.api.serve import Handler
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
@@ -17,14 +20,28 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     from ranklog.api.keys import Keys
     from ranklog.api.local import make_handler
     from ranklog.api.serve import Tls, make_server, parse_listen
+    from ranklog.api.workers import (
+        WORKERS_MAX,
+        built_when_asked,
+        serve_in_processes,
+        workers_default,
+    )
 
     host, port = parse_listen(arguments.listen)
     keys = None if arguments.keys is None else Keys.read(arguments.keys)
     if bool(arguments.tls_cert) != bool(arguments.tls_key):
         raise BadInput("a certificate and its key go together", hint="--tls-cert and --tls-key")
     tls = Tls(Path(arguments.tls_cert), Path(arguments.tls_key)) if arguments.tls_cert else None
-    store, tenant = open_store_of(arguments, create=True)
-    handler = make_handler(store, keys=keys, tenant=tenant)
+    workers = arguments.workers or workers_default()
+    if workers > WORKERS_MAX:
+        raise BadInput(f"--workers {workers}, limit {WORKERS_MAX}", hint="one per core is enough")
+    store, _ = open_store_of(arguments, create=True)
+
+    def build() -> Handler:
+        ours, tenant = open_store_of(arguments, create=False)
+        return make_handler(ours, keys=keys, tenant=tenant)
+
+    handler = built_when_asked(build)
     server = make_server(handler, host=host, port=port, tls=tls, has_keys=keys is not None)
     scheme = "https" if tls else "http"
     shown = f"[{host}]" if ":" in host else host
@@ -36,7 +53,10 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     console.close()
     signal.signal(signal.SIGTERM, _stop)
     try:
-        server.serve_forever()
+        if workers == 1:
+            server.serve_forever()
+        else:
+            serve_in_processes(server, workers)
     finally:
         server.server_close()
     return 0
