@@ -35,6 +35,7 @@ def render_page(found: Mapping[str, Any], zone: tzinfo) -> str:
         f"<p>{escape(WORDS.get(found['class'], ''))}. {escape(str(found.get('why') or ''))}</p>",
         _facts(found),
         _suspects(found, zone),
+        _heat(found.get("heat"), zone),
         _timeline(found["timeline"], zone),
         _lines("Evidence", found["evidence"], zone),
         _steps(found["next_steps"]),
@@ -76,6 +77,27 @@ def _suspects(found: Mapping[str, Any], zone: tzinfo) -> str:
             f"<table>{lines}</table></details></td></tr>"
         )
     return f"<h2>Suspects</h2><table>{''.join(rows)}</table>"
+
+
+def _heat(heat: Mapping[str, Any] | None, zone: tzinfo) -> str:
+    """Ranks from top to bottom, time from left to right, darker where there are more errors."""
+    if heat is None or len(heat["rows"]) < 2:
+        return ""
+    top = max(max(row["errors"]) for row in heat["rows"])
+    cells = []
+    for y, row in enumerate(heat["rows"]):
+        cells.append(f'<text x="0" y="{12 * y + 10}" font-size="10">{row["rank"]}</text>')
+        for x, count in enumerate(row["errors"]):
+            shade = f"{0.2 + 0.8 * count / top:.2f}" if count else "0.04"
+            title = f"<title>rank {row['rank']}: {count}</title>" if count else ""
+            place = f'x="{40 + 14 * x}" y="{12 * y}" width="13" height="11"'
+            cells.append(f'<rect {place} fill="#b3261e" fill-opacity="{shade}">{title}</rect>')
+    width, height = 40 + 14 * len(heat["rows"][0]["errors"]), 12 * len(heat["rows"])
+    span = f"{shown_time(heat['from_ns'], zone)} to {shown_time(heat['to_ns'], zone)}"
+    return (
+        f'<h2>Errors by rank and time</h2><svg width="100%" viewBox="0 0 {width} {height}">'
+        f'{"".join(cells)}</svg><p class="dim">{escape(span)}</p>'
+    )
 
 
 def _timeline(events: Sequence[Mapping[str, Any]], zone: tzinfo) -> str:

@@ -10,6 +10,7 @@ from ranklog.model.frame import TS_INHERITED
 from ranklog.spmd.triage.collectives import judge_waiting
 from ranklog.spmd.triage.exits import expand, read_exits, signal_code
 from ranklog.spmd.triage.facts import gather
+from ranklog.spmd.triage.heat import error_heat
 from ranklog.spmd.triage.links import judge_links
 from ranklog.spmd.triage.saves import last_checkpoint
 from ranklog.spmd.triage.series import find_nan, find_slowdown, find_spike, read_values
@@ -245,3 +246,12 @@ def test_a_rank_whose_heartbeats_stopped_is_gone() -> None:
     told.ranks[4].alive_ns = 899 * 10**9
     events = {(e.event, e.rank) for e in make_timeline(gather(told), (), ())}
     assert {("gone", 3), ("silent", 4)} <= events
+
+
+def test_errors_by_rank_and_time_add_up() -> None:
+    lines = [said(r, at, "ValueError: x", level=40) for r, at in ((1, 10), (1, 20), (3, 20))]
+    heat = error_heat(gather(case([*training(range(4)), *lines], ranks=4)), {1})
+    assert heat is not None
+    assert [(rank, sum(counts)) for rank, counts in heat.rows] == [(1, 2), (3, 1)]
+    assert (heat.rows[0][1][0], heat.rows[0][1][-1]) == (1, 1)
+    assert error_heat(gather(case(training(range(4)), ranks=4)), {1}) is None
