@@ -128,6 +128,15 @@ WAITING = (
 )
 
 
+def test_a_job_of_no_processes_is_refused(jobs: Jobs) -> None:
+    done = subprocess.run(
+        [*RUN, "--nproc", "0", "--", "echo", "x"], env=jobs.environ, capture_output=True, text=True
+    )
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--nproc 0 starts nothing" in done.stderr
+
+
 def test_signals_are_passed_on_once(jobs: Jobs) -> None:
     command = jobs.command(
         sys.executable, "-c", WAITING.replace("    if input() == 'end': break\n", "")

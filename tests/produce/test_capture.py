@@ -103,6 +103,21 @@ def test_two_hundred_kilobytes_from_c_with_the_gil_held_do_not_block(job: Job) -
     assert done.stdout.decode().splitlines() == texts
 
 
+def test_a_message_whose_arguments_do_not_fit_raises_nothing(job: Job) -> None:
+    done = job.run(
+        INIT + "logging.getLogger('x').warning('loss %d', 'high')\n"
+        "logging.getLogger('x').warning('too few %s %s', 1)\n"
+        "class Evil:\n"
+        "    def __str__(self): raise RuntimeError('no text')\n"
+        "logging.getLogger('x').warning(Evil())\n"
+        "logging.getLogger('x').warning('goes on')\n"
+    )
+
+    assert done.returncode == 0
+    assert b"goes on" in done.stderr
+    assert b"Logging error" in done.stderr
+
+
 def test_partial_lines_progress_bars_and_bytes_that_are_no_text(job: Job) -> None:
     done = job.run(
         INIT + "import time\n"

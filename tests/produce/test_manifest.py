@@ -13,7 +13,7 @@ from ranklog.limits import MANIFEST_BYTES_MAX
 from ranklog.model.manifest import unpack_piece
 from ranklog.produce.identity import Identity
 from ranklog.produce.journal import JournalReader
-from ranklog.produce.manifest import Given, append_piece, write
+from ranklog.produce.manifest import Given, append_piece, first_piece, write
 from ranklog.produce.records import MANIFEST
 
 LEADER = Identity("acme", "llama", "17", 0, "n0", 0, 0, 16)
@@ -95,6 +95,29 @@ def test_a_manifest_that_is_not_wanted_is_not_written(tmp_path: Path) -> None:
     write(tmp_path / "x.defs", LEADER, Given(), environ={"RANKLOG_MANIFEST": "0"})
 
     assert not (tmp_path / "x.defs").exists()
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        {"groups": {"tp": [[0, 1]]}},
+        {"groups": {"tp": "x"}},
+        {"groups": 3},
+        {"tags": 3},
+        {"datasets": 4},
+    ],
+)
+def test_nonsense_in_one_thing_leaves_the_others(nonsense: dict[str, Any]) -> None:
+    piece = first_piece(LEADER, Given({"lr": 0.2}, **nonsense), ["x"], {}, whole=True)
+
+    assert piece["config"] == {"lr": 0.2}
+    assert not piece.keys() & nonsense.keys()
+
+
+def test_a_group_that_is_no_place_leaves_the_other_groups() -> None:
+    given = Given(groups={"tp": [[0, 1]], "pp": (1, 2, 3), "dp": (2, 4)})
+
+    assert first_piece(OTHER, given, ["x"], {}, whole=False)["groups"] == {"dp": [2, 4]}
 
 
 @pytest.mark.parametrize("given", [Given(groups={"tp": "x"}), Given(tags=3), Given(datasets=4)])

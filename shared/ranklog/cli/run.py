@@ -28,6 +28,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         raise BadInput("no command to run", hint="ranklog run -- torchrun train.py")
     if os.environ.get("RANKLOG_DISABLED") == "1":
         os.execvp(words[0], words)
+    if arguments.nproc == 0:
+        raise BadInput("--nproc 0 starts nothing", hint="1 or more, or leave it out")
     destination, near = _destination(arguments)
     spool = Path(arguments.spool) if arguments.spool else spool_for(destination, os.environ)
     job = Job(

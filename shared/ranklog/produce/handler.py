@@ -119,6 +119,11 @@ class RanklogHandler(logging.Handler):
         if last is None or record.levelno < last.level:
             return
         if self._console is not None:
-            self._console.write(last.format(record) + "\n")
+            try:
+                text = last.format(record)
+            except Exception:  # a message and arguments that don't fit: told as logging tells it
+                last.handleError(record)
+            else:
+                self._console.write(text + "\n")
         elif sys.stderr is not None:
             last.handle(record)

@@ -16,7 +16,7 @@ import os
 import select
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -116,7 +116,7 @@ def first_piece(
         "local_rank": identity.local_rank,
         "world_size": identity.world_size,
         "host": identity.host,
-        "groups": _groups(given.groups),
+        "groups": _told("groups", lambda: _groups(given.groups)),
         "pid": os.getpid(),
         "started_ns": time.time_ns(),
     }
@@ -126,14 +126,23 @@ def first_piece(
             "cwd": os.getcwd(),
             "python": sys.version.split()[0],
             "owner": given.owner or next((environ[n] for n in _OWNERS if environ.get(n)), None),
-            "tags": _tags(given.tags, environ.get("RANKLOG_TAGS", "")),
-            "datasets": _datasets(given.datasets),
+            "tags": _told("tags", lambda: _tags(given.tags, environ.get("RANKLOG_TAGS", ""))),
+            "datasets": _told("datasets", lambda: _datasets(given.datasets)),
             "environment": kept_environment(environ),
             "imported": _imported(),
         }
         if given.config is not None:
-            piece["config"] = plain(given.config)
+            piece["config"] = _told("config", lambda: plain(given.config))
     return {key: value for key, value in piece.items() if value not in (None, {}, [])}
+
+
+def _told(name: str, value: Callable[[], Any]) -> Any:
+    """What the job was told to say of one thing, or None: nonsense there costs nothing else."""
+    try:
+        return value()
+    except Exception:
+        trouble.swallow(f"reading {name}=; the run's manifest lacks it")
+        return None
 
 
 def append_piece(defs: Path, piece: dict[str, Any]) -> None:
@@ -179,13 +188,20 @@ def _script(command: Sequence[str] | None) -> list[str]:
 
 
 def _groups(groups: Mapping[str, Any] | None) -> dict[str, list[int | None]]:
-    """Dimension -> [place, size or None]; what is no number is left out."""
+    """Dimension -> [place, size or None]; what is neither is left out, and told once."""
     placed: dict[str, list[int | None]] = {}
     for name, value in (groups or {}).items():
         pair = tuple(value) if isinstance(value, (tuple, list)) else (value, None)
-        numbers = [None if item is None else int(item) for item in pair]
-        if len(numbers) == 2 and numbers[0] is not None:
-            placed[str(name)] = numbers
+        try:
+            place, size = (None if item is None else int(item) for item in pair)
+        except (TypeError, ValueError, OverflowError):
+            shown = f"{name}={value!r}"[:100]
+            trouble.once(
+                "groups", f"{shown} left out: a group is this rank's place, or (place, size)"
+            )
+            continue
+        if place is not None:
+            placed[str(name)] = [place, size]
     return placed
 
 
