@@ -91,6 +91,7 @@ def fetch_case(run: Search, sums: Sequence[StreamSum], attempt: int, *, newest: 
         now_ns=run.reader.now_ns() if live else last,
         live=live,
         own_streams=_own_streams(sums),
+        stream_lines={i.stream_id: max((b for _, b in i.ranges), default=0) for i in sums},
         stream_hosts={i.stream_id: i.stream.host for i in sums if i.stream.host is not None},
     )
 

@@ -287,6 +287,21 @@ def test_a_live_run_stands_still_when_it_is_silent_for_long() -> None:
     assert judge(case(lines, live=True, now_s=600)).fault == "hang"
 
 
+def test_a_rank_whose_process_is_gone_is_the_suspect_of_a_live_hang() -> None:
+    told = case(training(RANKS), live=True, now_s=600)
+    for rank, state in told.ranks.items():
+        state.alive_ns = (45 if rank == 6 else 599) * 10**9
+    assert blamed(judge(told)) == [6]
+
+
+def test_an_exception_in_the_middle_of_a_console_ended_nothing() -> None:
+    refused = said(None, 1, "ValueError: no such metric", level=40, stream="console")
+    told = case([refused])
+    assert blamed(judge(told)) != []
+    told.stream_lines = {"console": refused.seq + 5000}
+    assert judge(told).fault == "none"
+
+
 def test_nobody_said_anything() -> None:
     assert judge(case([], ranks=0)).fault == "none"
 

@@ -42,4 +42,5 @@ class Case:
     live: bool = False
     attempts: Sequence[int] = (0,)
     own_streams: frozenset[str] = frozenset()  # streams of one process each
+    stream_lines: Mapping[str, int] = field(default_factory=dict)  # by stream id, how many
     stream_hosts: Mapping[str, str] = field(default_factory=dict)  # by stream id

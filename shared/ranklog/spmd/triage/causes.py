@@ -36,6 +36,8 @@ _SCORES = {
 _KILL_NS = 2 * SECOND_NS
 # A process that starts again writes so much before it can fail again.
 _LAUNCH_LINES = 50
+# Where no launcher and no exit code says that it failed, what is followed by more ended nothing.
+_END_LINES = 500
 
 
 def find_causes(facts: Facts, kill: Kill | None) -> list[Cause]:
@@ -70,11 +72,19 @@ def _counts(sign: Sign, facts: Facts, until: int | None) -> bool:
         return False
     if facts.ended_well or not (facts.failed or facts.success_ns is None):
         return False
+    if not facts.failed and not _near_end(sign, facts):
+        return False
     latest = facts.timing.latest(sign.line)
     if facts.success_ns is not None and latest >= facts.success_ns - SECOND_NS:
         return False
     margin = KERNEL_CLOCKS_NS if sign.line.rank is None else CLOCKS_NS
     return not facts.progress.went_on(latest, margin)
+
+
+def _near_end(sign: Sign, facts: Facts) -> bool:
+    """What ends a process stands at the end of what it says, stacks and last warnings behind it."""
+    lines = facts.case.stream_lines.get(sign.line.stream_id)
+    return lines is None or lines - sign.line.seq <= _END_LINES
 
 
 def _of_last_launch(signs: list[Sign], facts: Facts) -> list[Sign]:

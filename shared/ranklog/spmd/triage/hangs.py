@@ -68,6 +68,9 @@ def find_hang(case: Case, facts: Facts, kill: Kill | None) -> Hang | None:
         lines = [s.line for s in facts.of("stack_head") if s.ranks & odd][:4]
         why = "its stack is another than its peers'"
         return Hang(of_ranks(facts.places, odd, 0.85, why, lines), why, lines)
+    gone = _gone(case, facts)
+    if gone is not None:
+        return gone
     silent = _stopped_first(facts)
     if silent is not None:
         return Hang(silent, silent.why, silent.lines)
@@ -81,6 +84,22 @@ def _stands_still(case: Case, facts: Facts, kill: Kill | None) -> bool:
     timed = (line.ts_ns for line in (*case.evidence, *case.steps) if has_time(line))
     until = kill.ts_ns if kill is not None else case.now_ns if case.live else max(timed, default=0)
     return until - last > max(STILL_NS, STILL_STEPS * facts.progress.step_ns)
+
+
+def _gone(case: Case, facts: Facts) -> Hang | None:
+    """Ranks whose processes stopped sending heartbeats, while others' still do."""
+    alive = {r: s.alive_ns for r, s in facts.ranks.items() if s.alive_ns is not None}
+    if not case.live or len(alive) < len(facts.ranks):
+        return None
+    patience = max(STILL_NS, STILL_STEPS * facts.progress.step_ns)
+    gone = frozenset(rank for rank, ts in alive.items() if case.now_ns - ts > patience)
+    if not gone:
+        return None
+    lines = [line for r in sorted(gone) if (line := facts.ranks[r].last_line) is not None][:4]
+    if len(gone) == len(alive):
+        return Hang(None, "all processes are gone: no heartbeat comes from any", lines)
+    why = "its process is gone: no heartbeat comes, its peers' do"
+    return Hang(of_ranks(facts.places, gone, 0.85, why, lines), why, lines)
 
 
 def _stacks(facts: Facts) -> dict[int, tuple[str, ...]]:

@@ -44,6 +44,7 @@ def find_kill(facts: Facts) -> Kill | None:
         if not any(abs(sign.ts_ns - ts) < _REQUEUE_NS for ts in requeued)
         and (has_time(sign.line) or not facts.progress.cut_ns)
         and not facts.progress.went_on(sign.ts_ns)
+        and facts.success_ns is None
     ]
     if terms and not facts.of("elastic_failed") and not _somebody_left(facts, terms[0].ts_ns):
         found.append(Kill(terms[0].ts_ns, "its processes were told to end", terms[0].line))

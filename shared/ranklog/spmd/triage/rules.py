@@ -274,7 +274,8 @@ LAUNCHER_RULES = (
     _rule(
         "sigterm",
         "SIGTERM|SIGUSR|reempt",
-        r"[Rr]eceived SIGTERM|[Cc]aught SIGTERM|[Gg]ot SIGTERM|[Rr]eceived SIGUSR|\bpreempt(?:ed|ion)\b",
+        r"[Rr]eceived SIGTERM|[Cc]aught SIGTERM|[Gg]ot SIGTERM|[Rr]eceived SIGUSR|\b[Pp]reempted\b"
+        r"|due to preemption|[Pp]reemption (?:signal|notice|request)",
     ),
 )
 
