@@ -7,7 +7,7 @@ ranks of all lists as steps, then their lines.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -26,6 +26,8 @@ _TIMES = ("min_ts", "max_ts")
 # Versions 1 and 2 have these as they are.
 _FIELDS = tuple(name for name in SiteCount.__slots__ if name != "ranks")
 _BEFORE_RANKS = -1  # no rank is less: ranks of a list are steps from here
+_kept_pairs: dict[tuple[int, int], tuple[int, int]] = {}
+_PAIRS_KEPT_MAX = 65_536
 
 
 def sites_to_map(sites: Sequence[SiteCount], templates: Sequence[str]) -> dict[str, Any]:
@@ -106,12 +108,21 @@ def _lists_to_columns(lists: Sequence[Sequence[tuple[int, int]]]) -> list[Any]:
 def _lists_from_columns(packed: Sequence[Any]) -> list[tuple[tuple[int, int], ...]]:
     lengths, steps, lines = map(unpack_integers, packed)
     lists, start = [], 0
+    one = _one_of_equals()
     for length in lengths:
         ranks = accumulate(steps[start : start + length], initial=_BEFORE_RANKS)
         next(ranks)
-        lists.append(tuple(zip(ranks, lines[start : start + length], strict=True)))
+        pairs = list(zip(ranks, lines[start : start + length], strict=True))
+        lists.append(tuple(map(one, pairs, pairs)))
         start += length
     return lists
+
+
+def _one_of_equals() -> Callable[[tuple[int, int], tuple[int, int]], tuple[int, int]]:
+    """Gives the kept pair that equals one: indexes in memory have a few pairs a million times."""
+    if len(_kept_pairs) > _PAIRS_KEPT_MAX:
+        _kept_pairs.clear()
+    return _kept_pairs.setdefault
 
 
 def _earlier_ranks(data: dict[str, Any], version: int) -> list[tuple[tuple[int, int], ...]]:
