@@ -28,6 +28,15 @@ def test_a_failure_table_tells_codes_hosts_and_processes() -> None:
     ]
 
 
+def test_a_log_that_ends_before_the_table_still_tells_who_was_reaped() -> None:
+    text = "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: 3 (pid: 8) of binary: python"
+    one = said(None, 1, text, level=40)
+    assert [(e.rank, e.code) for e in read_exits([one])] == [(3, -9)]
+    other = said(None, 1, text, level=40, stream="another node")
+    assert read_exits([one, other]) == []
+    assert [e.rank for e in read_exits([one, *table({5: 1})])] == [5]
+
+
 @pytest.mark.parametrize(
     ("what", "codes"),
     [

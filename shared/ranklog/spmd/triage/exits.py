@@ -45,6 +45,7 @@ def signal_code(code: int) -> int:
 def read_exits(lines: Iterable[Line]) -> list[Exit]:
     """In the order of the lines."""
     found: list[Exit] = []
+    first: dict[str, Exit] = {}
     blocks: dict[str, tuple[str | None, int | None]] = {}
     for line in lines:
         text = _ENVELOPE.sub("", line.text, count=1) if ": " in line.text[:8] else line.text
@@ -52,6 +53,10 @@ def read_exits(lines: Iterable[Line]) -> list[Exit]:
             found += _tasks(line, text)
             continue
         if " : " not in text and ": " not in text:
+            continue
+        if (named := _BY_KIND["elastic_failed"].search(text)) is not None:
+            local, pid = int(named["local"]), int(named["pid"])
+            first[line.stream_id] = Exit(local, signal_code(int(named["code"])), None, pid, line)
             continue
         host, rank = blocks.get(line.stream_id, (None, None))
         if (named := _BY_KIND["elastic_host"].search(text)) is not None:
@@ -62,7 +67,8 @@ def read_exits(lines: Iterable[Line]) -> list[Exit]:
             code = signal_code(int(named["code"]))
             found.append(Exit(rank, code, host, int(named["pid"]), line))
             blocks[line.stream_id] = (host, None)
-    return found
+    # a log that was cut before the table: on one node local ranks are ranks
+    return found or (list(first.values()) if len(first) == 1 else [])
 
 
 def _tasks(line: Line, text: str) -> list[Exit]:

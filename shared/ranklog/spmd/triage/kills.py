@@ -70,7 +70,7 @@ def killed_ranks(facts: Facts, kill: Kill | None) -> Suspect | None:
     forced = frozenset(r for s in facts.of("forced") for r in s.ranks)
     codes = facts.codes()
     killed = frozenset(rank for rank, code in codes.items() if code == -9) - forced
-    if not killed or len(killed) * 2 > facts.world:
+    if not killed or len(killed) * 2 > max(2, facts.world):
         return None
     lines = [e.line for e in facts.exits if e.rank in killed and e.line is not None][:4]
     why = "ended by SIGKILL, and no line says by whom"
