@@ -187,12 +187,19 @@ class RangedFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         return self._open(path, mode)
 
 
+class _Position(threading.local):
+    """Of one thread."""
+
+    at = 0
+
+
 class RangedFile(io.RawIOBase):
-    """A position in a RangedObject."""
+    """A position in a RangedObject, each thread's own: threads of DuckDB share a file, and one that
+    seeks between another's seek and read would have it read the wrong bytes."""
 
     def __init__(self, item: RangedObject) -> None:
         self._object = item
-        self._at = 0
+        self._position = _Position()
         self.size = item.length
 
     def readable(self) -> bool:
@@ -202,16 +209,17 @@ class RangedFile(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        return self._at
+        return self._position.at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
-        self._at = base + offset
-        return self._at
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position.at, io.SEEK_END: self.size}[whence]
+        self._position.at = base + offset
+        return self._position.at
 
     def read(self, size: int = -1) -> bytes:
-        data = self._object.read(self._at, self.size if size < 0 else self._at + size)
-        self._at += len(data)
+        start = self._position.at
+        data = self._object.read(start, self.size if size < 0 else start + size)
+        self._position.at = start + len(data)
         return data
 
     def readinto(self, buffer: Any) -> int:
