@@ -294,6 +294,14 @@ def test_a_rank_whose_process_is_gone_is_the_suspect_of_a_live_hang() -> None:
     assert blamed(judge(told)) == [6]
 
 
+def test_a_live_run_without_any_process_left_is_no_hang() -> None:
+    told = case(training(RANKS), live=True, now_s=600)
+    for state in told.ranks.values():
+        state.alive_ns = 45 * 10**9
+    verdict = judge(told)
+    assert (verdict.fault, verdict.suspects, verdict.undecidable) == ("unknown", [], True)
+
+
 def test_an_exception_in_the_middle_of_a_console_ended_nothing() -> None:
     refused = said(None, 1, "ValueError: no such metric", level=40, stream="console")
     told = case([refused])

@@ -21,11 +21,12 @@ STILL_STEPS, STILL_NS = 10, 120 * SECOND_NS
 
 @dataclass(frozen=True, slots=True)
 class Hang:
-    """`suspect` None: nobody can tell."""
+    """`suspect` None: nobody can tell. `fault`: the class; `unknown` where no process is left."""
 
     suspect: Suspect | None
     why: str
     lines: Sequence[Line]
+    fault: str = "hang"
 
 
 def stuck_writer(facts: Facts) -> Suspect | None:
@@ -97,7 +98,7 @@ def _gone(case: Case, facts: Facts) -> Hang | None:
         return None
     lines = [line for r in sorted(gone) if (line := facts.ranks[r].last_line) is not None][:4]
     if len(gone) == len(alive):
-        return Hang(None, "all processes are gone: no heartbeat comes from any", lines)
+        return Hang(None, "all processes are gone: no heartbeat comes from any", lines, "unknown")
     why = "its process is gone: no heartbeat comes, its peers' do"
     return Hang(of_ranks(facts.places, gone, 0.85, why, lines), why, lines)
 

@@ -111,7 +111,7 @@ def _of_hang(case: Case, facts: Facts, kill: Kill | None) -> Verdict | None:
     if hang is None:
         return None
     suspects = [] if hang.suspect is None else [hang.suspect]
-    return Verdict("hang", suspects, not suspects, hang.why, hang.lines)
+    return Verdict(hang.fault, suspects, not suspects, hang.why, hang.lines)
 
 
 def _of_kill(kill: Kill | None) -> Verdict | None:
