@@ -137,6 +137,22 @@ def test_a_job_of_no_processes_is_refused(jobs: Jobs) -> None:
     assert "--nproc 0 starts nothing" in done.stderr
 
 
+def test_a_destination_that_can_not_be_is_told(jobs: Jobs) -> None:
+    words = [*RUN, "--destination"]
+    wrong = subprocess.run(
+        [*words, "ftp://host", "--", "echo", "x"], env=jobs.environ, capture_output=True, text=True
+    )
+    shut = subprocess.run(
+        [*words, "/proc/none", "--", "echo", "x"], env=jobs.environ, capture_output=True, text=True
+    )
+
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "of no known kind" in wrong.stderr
+    assert (shut.returncode, shut.stdout) == (0, "x\n")
+    assert "nothing is sent" in shut.stderr
+    assert "goes on" not in shut.stderr
+
+
 def test_signals_are_passed_on_once(jobs: Jobs) -> None:
     command = jobs.command(
         sys.executable, "-c", WAITING.replace("    if input() == 'end': break\n", "")

@@ -71,6 +71,18 @@ def test_rings_that_nobody_will_ask_for_make_room(
     assert sorted(x.name for x in folders[0].glob("*/*.ring")) == ["0.ring", "3.ring", "new.ring"]
 
 
+def test_a_spools_folder_goes_with_its_last_ring(folders: tuple[Path, Path]) -> None:
+    paths = [(_made(folders, f"{n}.ring", MIB) or (Path(),))[0] for n in range(2)]
+
+    for path in paths:
+        path.unlink()
+        rings.forget_folder(path.parent)
+        assert path.parent.exists() is (path == paths[0])
+    assert _made(folders, "next.ring", MIB) == (paths[0].with_name("next.ring"), MIB)
+    rings.forget_folder(folders[1])  # a spool itself, where its rings lie on disk
+    assert folders[1].exists()
+
+
 def test_with_room_nowhere_there_is_none_and_it_is_told_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

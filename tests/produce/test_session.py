@@ -339,6 +339,35 @@ def test_a_destination_that_is_down_costs_the_job_five_seconds_at_most(job: Job)
         time.sleep(0.05)
 
 
+@pytest.mark.parametrize(
+    ("destination", "told"),
+    [
+        ("ftp://host", "of no known kind"),
+        ("store:/proc/none", "/proc/none"),
+        ("kinesis://", "named"),
+    ],
+)
+def test_a_destination_that_can_not_be_is_told_and_not_waited_for(
+    job: Job, destination: str, told: str
+) -> None:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import ranklog, logging, time\n"
+            "ranklog.init(run='r'); logging.getLogger('x').info('x')\n"
+            "began = time.monotonic(); print(ranklog.flush(30), time.monotonic() - began < 25)\n",
+        ],
+        env={**os.environ, **job.environ, "RANKLOG_DESTINATION": destination},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.stdout == "1 True\n"
+    assert told in done.stderr
+
+
 def test_disabled_makes_every_call_a_no_op(job: Job) -> None:
     done = job.run(
         "import ranklog, logging\n"

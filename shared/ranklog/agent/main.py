@@ -141,6 +141,7 @@ def work(
             (folder / "collector.lock").write_text(str(os.getpid()))
             # Not before: who attaches to another agent need not import what sends.
             sink = sink or open_sink(destination, os.environ)
+            spool.tell_agent_error(folder, None)
             if once:
                 return 1 if Collector(folder, sink, options).finish(timeout_s=ONCE_S) else 0
             run(folder, sink, stop, options, destination)
@@ -171,6 +172,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 host_logs=[options.host_logs] if options.host_logs else (),
             )
         except (RanklogError, OSError) as error:
+            spool.tell_agent_error(options.spool, error)
             print(f"ranklog: nothing is sent: {error}", file=sys.stderr)
             return 2
 

@@ -20,6 +20,7 @@ from ranklog.agent.text_source import TextSource
 from ranklog.agent.wal import Place
 from ranklog.model.levels import ERROR, INFO, WARNING
 from ranklog.produce import spool
+from ranklog.produce.rings import forget_folder
 from ranklog.produce.spool import ProcessFiles
 
 # The channel of what the agent itself says of a process.
@@ -182,6 +183,8 @@ class SpooledProcess:
         paths += [self._folder / name for name in self.files.files.values()]
         for path in paths:
             path.unlink(missing_ok=True)
+        if ring := self.files.files.get(spool.RING):
+            forget_folder(Path(ring).parent)
 
     def close(self) -> None:
         """Let go of the files."""

@@ -38,8 +38,7 @@ class SdkSource:
         names = files.files
         self.lines = lines
         self.closed = False  # the process said good-bye
-        self._ring_path = Path(names[spool.RING]) if spool.RING in names else None
-        self._ring = _open_ring(self._ring_path)
+        self._ring = _open_ring(Path(names[spool.RING]) if spool.RING in names else None)
         self._journal_path = folder / names.get(spool.JOURNAL, "")
         self._journal = _open_journal(folder, names.get(spool.JOURNAL))
         self._defs = _open_journal(folder, names.get(spool.DEFS))
@@ -108,11 +107,6 @@ class SdkSource:
             self.lines.take(bodies, records, framer)
         self._tell_drops(framer)
         return bool(bodies) or more
-
-    def unlink(self) -> None:
-        """Remove the ring; what lies in the spool's folder is removed with the process."""
-        if self._ring_path is not None:
-            self._ring_path.unlink(missing_ok=True)
 
     def close(self) -> None:
         for reader in (self._ring, self._journal, self._defs):

@@ -123,10 +123,10 @@ class KinesisSink:
     """A Kinesis stream; boto3 is imported here, in the agent, never in the training process."""
 
     def __init__(self, stream_name: str, region: str | None = None, client: Any = None) -> None:
+        if not stream_name:
+            raise BadInput("no Kinesis stream is named", hint="kinesis://STREAM[?region=…]")
         if client is None:
-            import boto3
-
-            client = boto3.client("kinesis", region_name=region)
+            client = _kinesis_client(region)
         self._client = client
         self._stream_name = stream_name
 
@@ -147,6 +147,19 @@ class KinesisSink:
                 what = f"kinesis stream {self._stream_name}: {outcome.reason}"
                 made.append(Outcome(Unavailable(what)))
         return made
+
+
+def _kinesis_client(region: str | None) -> Any:
+    try:
+        import boto3
+    except ImportError as error:
+        raise BadInput("boto3 is not installed", hint="pip install 'ranklog[aws]'") from error
+    try:
+        return boto3.client("kinesis", region_name=region)
+    except Exception as error:  # botocore's many: no region, or one that can't be
+        raise BadInput(
+            f"no client of Kinesis: {error}", hint="kinesis://STREAM?region=…"
+        ) from error
 
 
 class HttpSink:

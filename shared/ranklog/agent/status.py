@@ -16,7 +16,7 @@ from ranklog.agent.process import SpooledProcess
 from ranklog.produce import spool
 from ranklog.produce.identity import Identity
 
-FILE = "agent.status"
+FILE = spool.AGENT_STATUS
 PERIOD_S = 1.0
 # Processes that are named; of more only the number is told.
 PROCESSES_MAX = 256

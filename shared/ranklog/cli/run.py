@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 from ranklog.cli.console import Console
 from ranklog.cli.source import local_store
 from ranklog.errors import BadInput
+from ranklog.produce.starting import KINDS_NAMED, is_known_kind, resolved
 
 # A destination that is far away is waited for as long as `ranklog.init` waits at the end of a process.
 FAR_S = 5.0
@@ -22,6 +23,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     """Run the command to its end, deliver, and end as it did."""
     from ranklog.launch.job import DELIVER_S, Job, identity_of, run_job, spool_for, wait_delivered
     from ranklog.launch.parent import end_as
+    from ranklog.produce.spool import agent_error
 
     words = list(arguments.cmd_words)
     if not words:
@@ -47,7 +49,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     code = run_job(job)
     if destination is not None:
         delivered = wait_delivered(job, DELIVER_S if near else FAR_S)
-        _finish(delivered, f"{job.identity.run}@{job.identity.launch}", near)
+        why = "" if delivered else agent_error(job.folder)
+        _finish(delivered, why, f"{job.identity.run}@{job.identity.launch}", near)
     console.close()
     return end_as(code)
 
@@ -57,10 +60,14 @@ def _destination(arguments: argparse.Namespace) -> tuple[str | None, str | None]
     if arguments.destination and arguments.store:
         raise BadInput("--destination and --store name two places", hint="say which")
     if arguments.destination:
-        return arguments.destination, None
+        if not is_known_kind(arguments.destination):
+            raise BadInput(
+                f"destination {arguments.destination!r} is of no known kind", hint=KINDS_NAMED
+            )
+        return resolved(arguments.destination), None
     store = arguments.store
     if not store and (given := os.environ.get("RANKLOG_DESTINATION")):
-        return given, None
+        return resolved(given), None
     store = store or os.environ.get("RANKLOG_STORE")
     if not store and find_spec("pyarrow") is None:
         return None, None  # a training environment that can't ingest: the spool keeps the lines
@@ -73,8 +80,10 @@ def _destination(arguments: argparse.Namespace) -> tuple[str | None, str | None]
     return f"store:{store}", store
 
 
-def _finish(delivered: bool, run_id: str, near: str | None) -> None:
-    if not delivered:
+def _finish(delivered: bool, why: str, run_id: str, near: str | None) -> None:
+    if why:
+        print(f"ranklog: nothing is sent, lines stay in the spool: {why}", file=sys.stderr)
+    elif not delivered:
         print("ranklog: not everything is delivered yet; the agent goes on", file=sys.stderr)
     elif near and sys.stderr.isatty():
         words = ["ranklog", "search", "--run", run_id, "--store", near]

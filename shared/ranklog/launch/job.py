@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
 import socket
@@ -72,8 +71,7 @@ def spool_for(destination: str | None, environ: Mapping[str, str]) -> Path:
     named = "RANKLOG_SPOOL" in environ and not usual
     if named or destination is None or destination == usual:
         return folder
-    name = hashlib.blake2b(destination.encode(), digest_size=6).hexdigest()
-    return folder.with_name(f"{folder.name}-{name}")
+    return spool.beside(folder, destination)
 
 
 def run_job(job: Job) -> int:
@@ -106,10 +104,10 @@ def wait_delivered(job: Job, timeout_s: float = DELIVER_S) -> bool:
 
     What a process that outlived the command still writes is not waited for.
     """
-    deadline = time.monotonic() + timeout_s
+    deadline, began_s = time.monotonic() + timeout_s, time.time()
     keeper = AgentKeeper(job.folder, job.destination)
     while _is_pending(job):
-        if time.monotonic() > deadline:
+        if time.monotonic() > deadline or spool.agent_error(job.folder, began_s):
             return False
         keeper.look()
         time.sleep(LOOK_S)

@@ -38,6 +38,8 @@ class AgentKeeper:
         self._due = 0.0
         self._wait_s = WAIT_FIRST_S
         self._starts = 0
+        self._began_s = time.time()  # what an agent told before is not of ours
+        self._told = False
 
     def look(self) -> None:
         """Start one where none works. Never raises."""
@@ -48,12 +50,18 @@ class AgentKeeper:
             self._wait_s, self._starts = WAIT_FIRST_S, 0
             return
         self._starts += 1
-        if self._starts == STARTS_TOLD:
-            print(
-                f"ranklog: no agent stays; ranklog agent --destination {self._destination} "
-                f"--spool {self._folder} says why",
-                file=sys.stderr,
-            )
+        why = spool.agent_error(self._folder, self._began_s)
+        if not self._told and (why or self._starts == STARTS_TOLD):
+            self._told = True
+            print(f"ranklog: {self._trouble(why)}", file=sys.stderr)
         with contextlib.suppress(OSError):
             self._start(self._folder, self._destination)
         self._due, self._wait_s = now + self._wait_s, min(2 * self._wait_s, WAIT_MAX_S)
+
+    def _trouble(self, why: str) -> str:
+        if why:
+            return f"nothing is sent, lines stay in {self._folder}: {why}"
+        return (
+            f"no agent stays; ranklog agent --destination {self._destination} "
+            f"--spool {self._folder} says why"
+        )

@@ -16,7 +16,7 @@ from time import monotonic_ns
 from types import FrameType
 from typing import Any
 
-from ranklog.produce import output, records, spool
+from ranklog.produce import output, records, spool, trouble
 from ranklog.produce.calls import Call, call_at
 from ranklog.produce.clock import OFFSET_NS, now_ns
 from ranklog.produce.context import EMPTY, INHERITED, STREAM_RANK, Stamp, current, own_iteration
@@ -351,10 +351,14 @@ class Producer:
         target = self.records
         if not self.has_destination:
             return target - self._acknowledged()
+        began_s = time.time()
         self.ensure_collector()
         spool.ask_to_flush(self.folder, self.process.incarnation)
         deadline = time.monotonic() + timeout_s
         while (acknowledged := self._acknowledged()) < target and time.monotonic() < deadline:
+            if why := spool.agent_error(self.folder, began_s):
+                trouble.once("agent", f"nothing is sent: {why}; lines stay in {self.folder}")
+                break  # no agent comes: waiting would be in vain
             time.sleep(POLL_S)
         return max(0, target - acknowledged)
 

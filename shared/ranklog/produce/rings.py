@@ -24,6 +24,8 @@ RING_BYTES_MIN = 1 * limits.MIB
 SHARED_BYTES_MAX = 256 * limits.MIB
 # Between making a ring and announcing it pass milliseconds.
 NEW_S = 60.0
+# An agent may remove a spool's empty folder just before a ring is made in it.
+MAKE_TRIES = 4
 
 
 def rings_folder(environ: Mapping[str, str]) -> Path:
@@ -48,14 +50,11 @@ def open_ring(shared: Path, spool: Path, name: str, size: int) -> Ring | None:
     the spool itself.
     """
     for tried in _sizes(size):
-        try:
-            folder = _spools_folder(shared, spool)
+        with contextlib.suppress(OSError):
             if _used(shared) + tried + HEADER_BYTES > SHARED_BYTES_MAX:
                 _reclaim(shared)
             if _used(shared) + tried + HEADER_BYTES <= SHARED_BYTES_MAX:
-                return Ring.create(folder / name, tried)
-        except OSError:
-            continue
+                return _made(shared, spool, name, tried)
     for tried in _sizes(size):
         with contextlib.suppress(OSError):
             return Ring.create(spool / name, tried)
@@ -63,6 +62,31 @@ def open_ring(shared: Path, spool: Path, name: str, size: int) -> Ring | None:
         "ring", f"no room for a ring in {shared} or {spool}: lines go to a file, one by one"
     )
     return None
+
+
+def forget_folder(folder: Path) -> None:
+    """Remove a spool's folder on tmpfs, if no ring is left in it."""
+    mark = folder / "spool"
+    try:
+        spool = mark.read_bytes()
+        if any(folder.glob("*.ring")):
+            return
+        mark.unlink()
+    except OSError:
+        return  # it is the spool itself, on disk; or another agent was first
+    try:
+        folder.rmdir()
+    except OSError:  # a new ring came meanwhile
+        with contextlib.suppress(OSError):
+            mark.write_bytes(spool)
+
+
+def _made(shared: Path, spool: Path, name: str, size: int) -> Ring:
+    """Raises OSError."""
+    for _ in range(MAKE_TRIES):
+        with contextlib.suppress(FileNotFoundError):
+            return Ring.create(_spools_folder(shared, spool) / name, size)
+    return Ring.create(_spools_folder(shared, spool) / name, size)
 
 
 def _sizes(size: int) -> Iterator[int]:
@@ -96,3 +120,5 @@ def _reclaim(shared: Path) -> None:
                 is_new = time.time() - ring.stat().st_mtime < NEW_S
                 if not spool.exists() or not (is_new or (spool / f"{ring.stem}.process").exists()):
                     ring.unlink()
+            if not spool.exists():
+                forget_folder(folder)

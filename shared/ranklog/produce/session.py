@@ -27,6 +27,7 @@ from ranklog.produce.handler import RanklogHandler
 from ranklog.produce.hooks import Hooks
 from ranklog.produce.identity import identify
 from ranklog.produce.producer import Producer
+from ranklog.produce.starting import KINDS_NAMED, is_known_kind, resolved, spool_of
 from ranklog.produce.surroundings import here, tell_if_alone
 from ranklog.produce.values import clean_metadata
 
@@ -117,7 +118,16 @@ class Session:
     def _ensure_collector(self) -> None:
         """Start a collector for the folder unless one is there; it lives in its own session."""
         folder = self.producer.folder
-        if self._destination is None or spool.has_collector(folder):
+        if self._destination is None:
+            return
+        if spool.has_collector(folder):
+            other = spool.agents_destination(folder)
+            if other not in ("", self._destination):
+                trouble.once(
+                    "elsewhere",
+                    f"the agent of {folder} sends to {other}, not to {self._destination}; "
+                    "give each its own RANKLOG_SPOOL",
+                )
             return
         command = [
             sys.executable,
@@ -199,11 +209,11 @@ def init(
         # Children that are no forks (a data loader's, spawned) can't see what the launch came from.
         os.environ.setdefault("RANKLOG_LAUNCH", identity.launch)
         launched = os.environ.get("RANKLOG_LAUNCHED") == "1"
-        folder = Path(spool_dir) if spool_dir is not None else spool.default_spool(os.environ)
+        wanted = None if launched else _destination(destination)
+        folder = Path(spool_dir) if spool_dir is not None else spool_of(wanted, os.environ)
         producer = Producer(
             folder.absolute(), identity, launched=launched, metadata=clean_metadata(metadata or {})
         )
-        wanted = None if launched else destination or os.environ.get("RANKLOG_DESTINATION")
         session = Session(producer, wanted)
         _session = session
         number = parse_level(level) if isinstance(level, str) else level
@@ -214,6 +224,19 @@ def init(
         )
     except Exception:
         trouble.swallow("starting; this process may not be logged")
+
+
+def _destination(given: str | None) -> str | None:
+    """As an agent takes it; what it would not know is told now, not when the job ends."""
+    destination = given or os.environ.get("RANKLOG_DESTINATION")
+    if not destination:
+        return None
+    if not is_known_kind(destination):
+        trouble.once(
+            "destination",
+            f"destination {destination!r} is of no known kind, nothing is sent; {KINDS_NAMED}",
+        )
+    return resolved(destination)
 
 
 def log(text: str, level: str | int = INFO, **metadata: Any) -> None:

@@ -8,6 +8,8 @@
     <incarnation>.flush     somebody waits for its delivery
     <incarnation>.acked     how far the collector delivered: offset and records, two uint64
     collector.lock          held by the one collector of the folder; its pid, for people
+    agent.status            JSON: what the collector does, where it sends
+    agent.error             why the last one that was started could not work
 
 All of it is the user's alone (0600 in a 0700 folder): logs hold secrets.
 """
@@ -32,6 +34,7 @@ JOURNAL = "logging"  # the channel of the SDK's lines, and the journal's name am
 # Among the files of a process too; no streams of their own: what they hold is of JOURNAL's stream.
 # The ring's name is a whole path, on tmpfs if there is room; a process may have none.
 DEFS, RING = "defs", "ring"
+AGENT_STATUS, AGENT_ERROR = "agent.status", "agent.error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,14 @@ def default_spool(environ: Mapping[str, str]) -> Path:
     return Path(tempfile.gettempdir()) / f"ranklog-{os.getuid()}"
 
 
+def beside(folder: Path, destination: str) -> Path:
+    """A spool of its own for what goes to another destination."""
+    import hashlib  # only who has two destinations needs it
+
+    name = hashlib.blake2b(destination.encode("utf-8", "surrogateescape"), digest_size=6)
+    return folder.with_name(f"{folder.name}-{name.hexdigest()}")
+
+
 def make_spool(path: Path) -> None:
     """Create the folder, or check that it is ours: in /tmp another user may have made it."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -118,6 +129,34 @@ def announced(spool: Path, known: Container[str] = ()) -> Iterator[ProcessFiles]
             yield ProcessFiles(**fields)
         except (OSError, ValueError, TypeError, KeyError):
             continue
+
+
+def agents_destination(folder: Path) -> str:
+    """Where the agent sends that works on the folder; "" where none does, or it has not said yet."""
+    try:
+        said = json.loads((folder / AGENT_STATUS).read_text())["destination"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return ""
+    return str(said) if has_collector(folder) else ""
+
+
+def tell_agent_error(folder: Path, error: object | None) -> None:
+    """Why no agent can work here, for those who wait for one; None: it can."""
+    path = folder / AGENT_ERROR
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
+        if error is not None:
+            with os.fdopen(open_append(path), "w") as file:
+                file.write(str(error))
+
+
+def agent_error(folder: Path, since_s: float = 0.0) -> str:
+    """What an agent told when it could not work, if after a wall-clock time; else ""."""
+    path = folder / AGENT_ERROR
+    try:
+        return path.read_text() if path.stat().st_mtime >= since_s else ""
+    except (OSError, ValueError):
+        return ""
 
 
 def process_start(pid: int) -> str:
