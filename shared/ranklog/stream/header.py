@@ -24,6 +24,8 @@ METADATA_TYPES = ("int", "float", "str")
 STREAM_KINDS = (DENSE, ARRIVAL)
 
 T = TypeVar("T")
+_known_sites: dict[tuple[str | None, str | None, str | None], CallSite] = {}
+_SITES_KNOWN_MAX = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +163,7 @@ def _header(fields: object) -> FrameHeader:
         raw_rows=_integer(raw_rows),
         raw_bytes=_integer(raw),
         streams=tuple(_stream(item) for item in _array(streams)),
-        sites=tuple(
-            CallSite(*(_optional(_text, part) for part in _array(item, 3)))
-            for item in _array(sites)
-        ),
+        sites=tuple(_site(item) for item in _array(sites)),
         metadata=tuple(_shape(item) for item in _array(shapes)),
         payload_hash=_digest(digest),
     )
@@ -177,6 +176,21 @@ def _header(fields: object) -> FrameHeader:
     if len({(shape.key, shape.type) for shape in header.metadata}) != len(header.metadata):
         raise Corrupt("frame has a metadata column twice")
     return header
+
+
+def _site(fields: object) -> CallSite:
+    """Frames of one job name the same hundreds of call sites again and again."""
+    parts = _array(fields, 3)
+    try:
+        known = _known_sites.get(tuple(parts))
+    except TypeError:  # not hashable, so no text
+        known = None
+    if known is None:
+        known = CallSite(*(_optional(_text, part) for part in parts))
+        if len(_known_sites) >= _SITES_KNOWN_MAX:
+            _known_sites.clear()
+        _known_sites[known.site, known.function, known.logger] = known
+    return known
 
 
 def _stream(fields: object) -> FrameStream:
