@@ -127,6 +127,13 @@ def test_a_cause_is_told_from_what_follows_from_it(
     assert (verdict.fault, blamed(verdict)[0], verdict.undecidable) == (fault, who, False)
 
 
+def test_a_suspect_is_named_once_and_nobody_beside_all_ranks() -> None:
+    own = [said(3, 52, OOM.format(3), level=40), *table({3: 1, 0: -15, 1: -15, 2: -15})]
+    assert blamed(judge(case([*training(RANKS), *own]))) == [3]
+    everybody = [said(r, 52, OOM.format(r), level=40) for r in RANKS]
+    assert blamed(judge(case([*training(RANKS), *everybody, *table({4: -9, 0: -15})]))) == ["all"]
+
+
 def test_a_frozen_rank_that_only_sigkill_ended_is_the_suspect() -> None:
     codes = {0: -6, 1: -6, 2: -15, 3: -9, 4: -15, 5: -15, 6: -15, 7: -15}
     verdict = judge(case([*training(RANKS), *waits(0, 1, 4), *table(codes, 660)]))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ranklog.model.answer import Line
+from ranklog.spmd.triage.blame import Cause
 from ranklog.spmd.triage.case import Case
 from ranklog.spmd.triage.causes import find_causes
 from ranklog.spmd.triage.collectives import Waiting, judge_waiting
@@ -29,6 +30,7 @@ from ranklog.spmd.triage.suspects import Suspect, everybody, of_ranks
 
 # Causes above are named by lines; below are exceptions and codes, which can be another fault's.
 _SURE = 0.8
+_SUSPECTS_MAX = 8
 
 
 @dataclass(slots=True)
@@ -61,9 +63,7 @@ def _judge(case: Case, facts: Facts) -> Verdict:
     named = waiting is not None and waiting.fault == "collective_mismatch" and waiting.ranks
     if causes and (causes[0].score > _SURE or (numbers is None and not named)):
         best = causes[0]
-        suspects = [cause.suspect for cause in causes if cause.fault == best.fault]
-        rest = [cause.suspect for cause in causes if cause.fault != best.fault]
-        return Verdict(best.fault, [*suspects, *rest][:8], False, best.why, best.suspect.lines)
+        return Verdict(best.fault, _ordered(causes), False, best.why, best.suspect.lines)
     if numbers is not None:
         return _of_numbers(facts, numbers)
     if waiting is not None and named:
@@ -79,6 +79,18 @@ def _judge(case: Case, facts: Facts) -> Verdict:
         or _of_slow(facts, values)
         or _healthy_or_unknown(facts)
     )
+
+
+def _ordered(causes: Sequence[Cause]) -> list[Suspect]:
+    """Each once, those of the best cause's class first; nobody beside all ranks alike."""
+    best = causes[0]
+    if best.suspect.ranks == "all":
+        return [best.suspect]
+    order = sorted(causes, key=lambda cause: cause.fault != best.fault)
+    found: dict[str, Suspect] = {}
+    for cause in order:
+        found.setdefault(cause.suspect.name, cause.suspect)
+    return list(found.values())[:_SUSPECTS_MAX]
 
 
 def _of_numbers(facts: Facts, odd: Odd) -> Verdict:
