@@ -60,6 +60,7 @@ INNOCENT = [
     "password=None",
     "password: wrong",
     "api_key=${OPENAI_API_KEY}",
+    "password=${DB_PASS} host=db",
     "api_key=None",
     "secret santa",
     "key=layer.0.attention.weight",

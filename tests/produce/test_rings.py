@@ -71,6 +71,10 @@ def test_rings_that_nobody_will_ask_for_make_room(
     assert sorted(x.name for x in folders[0].glob("*/*.ring")) == ["0.ring", "3.ring", "new.ring"]
 
 
+def test_a_folder_that_is_named_from_here_is_the_same_elsewhere() -> None:
+    assert rings.rings_folder({"RANKLOG_RINGS": "some/rings"}) == Path.cwd() / "some" / "rings"
+
+
 def test_a_spools_folder_goes_with_its_last_ring(folders: tuple[Path, Path]) -> None:
     paths = [(_made(folders, f"{n}.ring", MIB) or (Path(),))[0] for n in range(2)]
 

@@ -54,7 +54,7 @@ ASSIGNED = re.compile(
       ) )
     (?P<separator> ["'\])}]{0,2} \s{0,3} [=:]>? \s{0,3} )
     (?: (?P<quote>["']) (?P<quoted>[^"'\n]{1,4096}) (?P=quote)
-      | (?P<bare> [^\s"',;&<>()\[\]{}|]{1,4096}) )
+      | (?P<bare> \$\{\w{1,256}\} | [^\s"',;&<>()\[\]{}|]{1,4096}) )
     """
 )
 KINDS = ("password", "secret", "token", "api_key")

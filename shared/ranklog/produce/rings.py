@@ -31,7 +31,7 @@ MAKE_TRIES = 4
 def rings_folder(environ: Mapping[str, str]) -> Path:
     """`$RANKLOG_RINGS`, else a folder of this user on tmpfs."""
     if named := environ.get("RANKLOG_RINGS"):
-        return Path(named)
+        return Path(named).absolute()  # the agent may work elsewhere
     return Path(f"/dev/shm/ranklog-{os.getuid()}")
 
 

@@ -211,9 +211,12 @@ def init(
         launched = os.environ.get("RANKLOG_LAUNCHED") == "1"
         wanted = None if launched else _destination(destination)
         folder = Path(spool_dir) if spool_dir is not None else spool_of(wanted, os.environ)
-        producer = Producer(
-            folder.absolute(), identity, launched=launched, metadata=clean_metadata(metadata or {})
-        )
+        said = clean_metadata(metadata or {})
+        try:
+            producer = Producer(folder.absolute(), identity, launched=launched, metadata=said)
+        except OSError as error:
+            trouble.once("spool", f"this process is not logged, no spool: {error}")
+            return
         session = Session(producer, wanted)
         _session = session
         number = parse_level(level) if isinstance(level, str) else level
