@@ -52,6 +52,15 @@ def test_an_agent_needs_a_destination(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "no such action" in capsys.readouterr().err
 
 
+def test_files_that_are_not_there_are_told_where_they_are_read_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--tail", f"{tmp_path}/none*.log", "--destination", str(tmp_path / "stream"), "--once"]
+
+    assert main(["agent", "--spool", str(tmp_path / "spool"), *words]) == 2
+    assert "none*.log" in capsys.readouterr().err
+
+
 def test_status_tells_what_is_read_what_waits_and_what_is_wrong(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import glob
 import hashlib
 import os
 import socket
@@ -35,6 +36,10 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     from ranklog.agent.main import work
 
     tails = _tails(arguments)
+    if arguments.once and tails and not any(_files(one) for one in arguments.tail):
+        raise BadInput(
+            f"no file at {' '.join(arguments.tail)}", hint="--tail takes a folder or a glob"
+        )
     if tails and not arguments.spool:
         # Beside an agent that ranks of this host have.
         name = hashlib.blake2b("\n".join([destination, *arguments.tail]).encode(), digest_size=6)
@@ -66,6 +71,10 @@ def _tails(arguments: argparse.Namespace) -> list[Tail]:
         )
         for pattern in arguments.tail
     ]
+
+
+def _files(pattern: str) -> bool:
+    return os.path.exists(pattern) or bool(glob.glob(pattern, recursive=True))
 
 
 def _status(folder: Path, console: Console) -> int:
