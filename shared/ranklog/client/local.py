@@ -15,16 +15,15 @@ from ranklog.client.options import CountOptions, SearchOptions
 from ranklog.client.pins import load_pin, refuse_words
 from ranklog.client.reader import Reader, local_reader
 from ranklog.client.search import search
-from ranklog.client.words import Restrictions, check_shape, read_query
-from ranklog.errors import Unavailable
+from ranklog.client.words import Restrictions, check_shape, parse_every, read_query
+from ranklog.errors import BadInput, Unavailable
 from ranklog.model.query import Query
 from ranklog.store.protocol import Store
 
 if TYPE_CHECKING:
     from ranklog.client.outliers_answer import OutliersAnswer
     from ranklog.client.tail_items import TailItem, TailPage
-from ranklog.client.triage import triage_run
-from ranklog.client.triage_answer import Triage
+    from ranklog.client.triage_answer import Triage
 
 
 class Local:
@@ -39,6 +38,8 @@ class Local:
     def search(self, query: str, given: Restrictions, options: SearchOptions) -> Answer:
         if isinstance(options.pin, str):
             return replace(self._pinned(options.pin, query, given, options), fields=options.fields)
+        if options.pin and given.get("mute_common"):
+            raise BadInput("a muted answer can't be pinned", hint="leave out --mute-common")
         asked = self._query(
             query,
             given,
@@ -93,9 +94,22 @@ class Local:
         return list_streams(self.reader, self._query("", given))
 
     def callsites(
-        self, query: str, given: Restrictions, *, uneven: bool, full_scan: bool
+        self,
+        query: str,
+        given: Restrictions,
+        *,
+        uneven: bool,
+        every: str | None,
+        full_scan: bool,
     ) -> Listing:
-        asked = self._query(query, given, full_scan=full_scan)
+        every_ns, every_iterations = parse_every(every)
+        asked = self._query(
+            query,
+            given,
+            full_scan=full_scan,
+            every_ns=every_ns,
+            every_iterations=every_iterations,
+        )
         return list_callsites(self.reader, asked, uneven=uneven)
 
     def patterns(
@@ -139,6 +153,8 @@ class Local:
         return outliers_of(self.reader, query, given)
 
     def triage(self, query: str, given: Restrictions) -> Triage:
+        from ranklog.client.triage import triage_run
+
         return triage_run(self.reader, query, given)
 
     def export(
