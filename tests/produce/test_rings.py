@@ -58,17 +58,30 @@ def test_rings_that_nobody_will_ask_for_make_room(
     monkeypatch.setattr(rings, "SHARED_BYTES_MAX", 5 * MIB)
     paths = [(_made(folders, f"{n}.ring", MIB) or (Path(),))[0] for n in range(4)]
     (folders[1] / "0.process").touch()  # not delivered yet
-    gone = folders[0] / "gone"
+    gone = folders[0] / f"gone-{paths[0].parent.name.rpartition('-')[2]}"
     gone.mkdir()
     (gone / "spool").write_text("/nonexistent/spool")
     Ring.create(gone / "x.ring", 8192).close()
     old = time.time() - 3600
-    for path in paths[:3]:
+    for path in [*paths[:3], gone / "x.ring"]:
         os.utime(path, (old, old))
 
     path, size = _made(folders, "new.ring", 2 * MIB) or (Path(), 0)
     assert (path.parent.parent, size) == (folders[0], 2 * MIB)
     assert sorted(x.name for x in folders[0].glob("*/*.ring")) == ["0.ring", "3.ring", "new.ring"]
+
+
+def test_rings_of_a_container_whose_spool_is_not_seen_from_here_are_left(
+    folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rings, "SHARED_BYTES_MAX", 2 * MIB)
+    with monkeypatch.context() as there:
+        there.setattr(rings, "_namespace", lambda: "1")
+        path, _ = _made(folders, "theirs.ring", MIB) or (Path(), 0)
+    for age_s, is_there in ((3600, True), (31 * 86_400, False)):
+        os.utime(path, (time.time() - age_s,) * 2)
+        _made(folders, f"{age_s}.ring", 2 * MIB)
+        assert path.exists() is is_there
 
 
 def test_a_folder_that_is_named_from_here_is_the_same_elsewhere() -> None:

@@ -24,6 +24,8 @@ RING_BYTES_MIN = 1 * limits.MIB
 SHARED_BYTES_MAX = 256 * limits.MIB
 # Between making a ring and announcing it pass milliseconds.
 NEW_S = 60.0
+# Containers may share tmpfs and not their spools: what another one left is nobody's only after this.
+FOREIGN_S = 30 * 86_400.0
 # An agent may remove a spool's empty folder just before a ring is made in it.
 MAKE_TRIES = 4
 
@@ -96,8 +98,9 @@ def _sizes(size: int) -> Iterator[int]:
 
 
 def _spools_folder(shared: Path, spool: Path) -> Path:
-    """Where rings of a spool lie on tmpfs; a file says which spool it is."""
-    for folder in (shared, shared / f"{crc32(os.fsencode(spool)):08x}"):
+    """Where rings of a spool lie on tmpfs; a file says which spool it is, the name in whose files."""
+    name = f"{crc32(os.fsencode(spool)):08x}-{_namespace()}"
+    for folder in (shared, shared / name):
         folder.mkdir(mode=0o700, exist_ok=True)
         if folder.stat().st_uid != os.getuid():
             raise PermissionError(f"{folder} belongs to another user")
@@ -106,19 +109,29 @@ def _spools_folder(shared: Path, spool: Path) -> Path:
     return folder
 
 
+def _namespace() -> str:
+    """Number of the mount namespace, in which a spool's path means something."""
+    try:
+        return str(os.stat("/proc/self/ns/mnt").st_ino)
+    except OSError:
+        return "0"
+
+
 def _used(shared: Path) -> int:
     return sum(ring.stat().st_size for ring in shared.glob("*/*.ring"))
 
 
 def _reclaim(shared: Path) -> None:
     """Remove rings that nobody will ever ask for: their spool is gone, or delivered them."""
+    here = _namespace()
     for folder in shared.iterdir():
+        grace_s = NEW_S if folder.name.rpartition("-")[2] == here else FOREIGN_S
         with contextlib.suppress(OSError):
             spool = Path(os.fsdecode((folder / "spool").read_bytes()))
             for ring in folder.glob("*.ring"):
                 # A process announces itself after it has made its ring.
-                is_new = time.time() - ring.stat().st_mtime < NEW_S
-                if not spool.exists() or not (is_new or (spool / f"{ring.stem}.process").exists()):
+                is_new = time.time() - ring.stat().st_mtime < grace_s
+                if not (is_new or (spool / f"{ring.stem}.process").exists()):
                     ring.unlink()
             if not spool.exists():
                 forget_folder(folder)
