@@ -152,6 +152,8 @@ COMPARE_LINES_MAX = 200_000
 # of more the newest, and the answer says so. About 1.5 KB of memory each.
 TRIAGE_EVIDENCE_MAX = 60_000
 TRIAGE_STEPS_MAX = 40_000
+# Templates that --mute-common leaves out, the most frequent ones; of more the answer says so.
+MUTED_SITES_MAX = 500
 # Ranks of one job, ten times the largest there is; a stream that claims more claims nothing.
 WORLD_RANKS_MAX = 1_000_000
 # Lists in a completeness are cut here, with "more": N.

@@ -145,6 +145,21 @@ def test_listings_are_equal(local: Client, remote: Client) -> None:
         assert remote.patterns(run="job", **shape).rows == expected != []
 
 
+def test_outliers_are_equal(local: Client, remote: Client) -> None:
+    expected, found = local.outliers(run="job"), remote.outliers(run="job")
+    assert found.rows == expected.rows != []
+    assert (found.summary, found.odd) == (expected.summary, [2])
+    assert found.completeness == expected.completeness
+
+
+def test_muted_lines_and_buckets_are_equal(local: Client, remote: Client) -> None:
+    muted = {"run": "job", "mute_common": True}
+    assert ids(remote.search(**muted)) == ids(local.search(**muted)) != []
+    shape = {"run": "job", "every": "2i"}
+    assert remote.callsites(**shape).rows == local.callsites(**shape).rows
+    assert remote.callsites(**muted).rows == local.callsites(**muted).rows
+
+
 def test_comparisons_are_equal(local: Client, remote: Client) -> None:
     for shape in ({"ranks": "0,2"}, {"ranks": [0, 1], "all_hunks": True}, {"with_": "other"}):
         expected = local.compare(run="job", **shape)
@@ -232,6 +247,7 @@ def test_commands_print_the_same(
         ["callsites", "--run", "job"],
         ["patterns", "--run", "job", "--with", "other"],
         ["compare", "--run", "job", "--ranks", "0,2"],
+        ["outliers", "--run", "job"],
     ):
         codes = [main([*words, "--store", store.url]), main([*words, "--api", url])]
         assert codes == [0, 0]

@@ -253,6 +253,44 @@ def test_call_sites_are_listed(ranklog: Any) -> None:
     assert "1 more" in cut.err
 
 
+def test_call_sites_by_buckets_are_drawn(ranklog: Any) -> None:
+    first, site, _ = ranklog("callsites", "--run", "job", "--every", "1i").out.splitlines()
+    assert "per 1i" in first
+    assert "████" in site
+
+
+def test_what_every_rank_says_is_muted(ranklog: Any) -> None:
+    found = ranklog("search", "--run", "job", "--mute-common", "--fields", "text")
+    assert found.out.splitlines() == ["loss is odd"]
+    rows = ranklog("callsites", "--run", "job", "--mute-common", "--json").objects[:-1]
+    assert [row["call_site"] for row in rows] == ["train.py:9"]
+
+
+# --- outliers ------------------------------------------------------------------------------------
+
+
+def test_the_odd_rank_is_shown_with_its_evidence_and_a_map(ranklog: Any, tmp_path: Path) -> None:
+    picture = tmp_path / "map.png"
+    found = ranklog("outliers", "--run", "job", "--exit-code", "--png", str(picture))
+    assert found.code == 4
+    assert "odd: rank 2 of 3 ranks, 13 lines" in found.out
+    assert "+ its peers do not say this: loss is odd" in found.out
+    assert "│" in found.out
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert ranklog("outliers", "--run", "job").code == 0
+    *rows, last = ranklog("outliers", "--run", "job", "--json").objects
+    assert [(row["rank"], row["evidence"][0]["kind"]) for row in rows] == [(2, "insert")]
+    assert last["summary"]["odd"] == [2]
+
+
+def test_without_an_odd_rank_the_code_is_0(ranklog: Any, tmp_path: Path) -> None:
+    words = ["outliers", "--run", "job", "--iteration", "0..2", "--exit-code"]
+    found = ranklog(*words)
+    assert (found.code, "no odd rank" in found.out) == (0, True)
+    assert ranklog("outliers").code == 2
+    assert ranklog(*words, "--png", str(tmp_path / "none" / "map.png")).code == 2
+
+
 # --- compare -------------------------------------------------------------------------------------
 
 

@@ -39,6 +39,9 @@ class Restrictions(BaseModel):
     last: Text | None = Field(None, description="a span back from the newest line in scope: 10m")
     tz: Text = "UTC"
     full_scan: bool = False
+    mute_common: bool | None = Field(
+        None, description="without what every rank says at the same rate"
+    )
 
 
 class SearchBody(Restrictions):
@@ -158,6 +161,8 @@ class CallSitesParameters(RunsParameters):
     level: Text | None = None
     iteration: Text | None = None
     uneven: bool = False
+    every: Text | None = Field(None, description="also by buckets: 10s (time) or 100i (iterations)")
+    mute_common: bool | None = None
     full_scan: bool = False
 
 
@@ -184,6 +189,7 @@ class TailParameters(RunsParameters):
     host: Text | None = None
     level: Text | None = None
     iteration: Text | None = None
+    mute_common: bool | None = None
     cursor: Text | None = None
     wait: Annotated[float, Field(ge=0, le=TAIL_WAIT_S_MAX)] = TAIL_WAIT_S_MAX
     limit: Annotated[int, Field(ge=1, le=TAIL_PAGE_ROWS_MAX)] = TAIL_PAGE_ROWS_MAX

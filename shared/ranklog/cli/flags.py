@@ -111,6 +111,11 @@ RESTRICTIONS = (
 
 FULL_SCAN = Flag("--full-scan", "answer without the index; the answer is the same")
 
+MUTE_COMMON = Flag(
+    "--mute-common",
+    "without what every rank of the run says equally often, give or take a twentieth: what is left differs",
+)
+
 SEARCH = (
     LIMIT,
     Flag(
@@ -230,6 +235,7 @@ RUNS = (
 CALLSITES = (
     Flag("--limit", "at most N (default: 50 on a terminal, else all; 0: all)", "N", type=whole),
     Flag("--uneven", "only what ranks do not say equally often"),
+    Flag("--every", "also by buckets of time (10s) or of iterations (100i)", "SPAN"),
 )
 
 PATTERNS = (

@@ -20,6 +20,8 @@ def restrictions(arguments: argparse.Namespace) -> dict[str, Any]:
     """The restrictions that were given, by the names the client has for them."""
     given = {name: getattr(arguments, name) for name in _NAMES}
     found = {name: value for name, value in given.items() if value is not None}
+    if getattr(arguments, "mute_common", False):
+        found["mute_common"] = True
     if arguments.tz is not None:
         zone_of(arguments.tz)
         found["tz"] = arguments.tz

@@ -41,7 +41,13 @@ class Backend(Protocol):
     def streams(self, given: Restrictions) -> Listing: ...
 
     def callsites(
-        self, query: str, given: Restrictions, *, uneven: bool, full_scan: bool
+        self,
+        query: str,
+        given: Restrictions,
+        *,
+        uneven: bool,
+        every: str | None,
+        full_scan: bool,
     ) -> Listing: ...
 
     def patterns(
@@ -85,7 +91,8 @@ class Client:
     """Reads one tenant of a store (a URL or a Store), or an API (its key names the tenant).
 
     Safe to use from many threads. Every call takes the restrictions of the command line: run, attempt,
-    rank, host, level, iteration, since, until, last, tz. Raises RanklogError.
+    rank, host, level, iteration, since, until, last, tz; and `mute_common`, which leaves out what every
+    rank says at the same rate. Raises RanklogError.
 
     `invoker` runs the scans of a store elsewhere (Lambda), `concurrency` of them at once, each for
     `seconds_left()` at most. `results_bytes`: memory for answers, given again to the same question
@@ -244,11 +251,15 @@ class Client:
         query: str = "",
         *,
         uneven: bool = False,
+        every: str | None = None,
         full_scan: bool = False,
         **given: Unpack[Restrictions],
     ) -> Listing:
-        """Who logs how much. `uneven` leaves out what all ranks say equally often."""
-        return self._backend.callsites(query, given, uneven=uneven, full_scan=full_scan)
+        """Who logs how much. `uneven` leaves out what all ranks say equally often, `mute_common` what
+        they say at the same rate. `every`: lines by buckets of time (`10s`) or iterations (`100i`)."""
+        return self._backend.callsites(
+            query, given, uneven=uneven, every=every, full_scan=full_scan
+        )
 
     def patterns(
         self,

@@ -88,7 +88,7 @@ class _Builder:
         kept = slice(None) if (key != ABSENT).all() else key != ABSENT
         names = (schema.TS, schema.ITERATION, schema.LEVEL, schema.SEQ)
         ts, iteration, level, seq = (_numbers(batch, name) for name in names)
-        columns = (said, ts, iteration, key, level, seq, places[stream])
+        columns: tuple[Any, ...] = (said, ts, iteration, key, level, seq, places[stream])
         self.parts.append(tuple(c.astype(k)[kept] for c, k in zip(columns, _TYPES, strict=True)))
 
     def _stream(self, stream_id: str, stream: Stream) -> int:

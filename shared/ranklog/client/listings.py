@@ -16,10 +16,12 @@ from ranklog.client.reader import Reader
 from ranklog.client.search import Search, begin, timed
 from ranklog.client.warn import check_patterns
 from ranklog.layout import schema
+from ranklog.merge.groups import GroupMerge
 from ranklog.merge.lines import line_rank
 from ranklog.model import query as q
 from ranklog.model.answer import Report
 from ranklog.model.index import SiteCount, StreamEntry
+from ranklog.model.levels import parse_level
 from ranklog.plan.scope import STREAM_FIELDS, streams_hold
 from ranklog.plan.tasks import Groups, Outcome
 from ranklog.spmd.callsites import CallSites
@@ -33,6 +35,10 @@ _SITE_KEYS = (
     schema.FUNCTION,
     schema.LOGGER,
 )
+
+
+# What tells rows apart.
+_BUCKETED = ("call_site", "function", "logger", "level", "template")
 
 
 def list_runs(reader: Reader, query: q.Query, *, manifest: bool = False) -> Listing:
@@ -139,8 +145,28 @@ def list_callsites(reader: Reader, query: q.Query, *, uneven: bool = False) -> L
             for _, outcome in wave:
                 _add_sites(run, outcome, sites)
     rows = [site.to_json(render_time) for site in sites.sites(hide_alike=uneven)]
+    if query.every_ns is not None or query.every_iterations is not None:
+        _add_buckets(run, rows)
     completeness = run.completeness()
     return Listing(rows, completeness, run.report)
+
+
+def _add_buckets(run: Search, rows: list[dict[str, Any]]) -> None:
+    """`buckets` of each row: its lines by time or iterations, without empty ones."""
+    query = run.query
+    merge = GroupMerge(run.scope.indexes, _BUCKETED, query.every_ns, query.every_iterations)
+    for wave in run.outcomes(run.plan(_without_copies(run), merge.shape)):
+        for _, outcome in wave:
+            merge.add(outcome)
+    found: dict[tuple[Any, ...], list[dict[str, int]]] = {}
+    for key in sorted(merge.groups, key=lambda key: -1 if key[-1] is None else key[-1]):
+        if key[-1] is not None:
+            bucket = {merge.fields[-1]: key[-1], "count": merge.groups[key].count}
+            found.setdefault(key[:-1], []).append(bucket)
+    for row in rows:
+        level = None if row["level"] is None else parse_level(row["level"].removeprefix("LEVEL "))
+        place = [level if name == "level" else row[name] for name in _BUCKETED]
+        row["buckets"] = found.get(tuple(place), [])
 
 
 def _without_copies(run: Search) -> q.Expr:
@@ -152,7 +178,7 @@ def _indexes_suffice(run: Search) -> bool:
     """Whether every row of every index is in scope, once, and nothing restricts it."""
     listing = run.scope.listing
     bounded = listing.from_ns is not None or listing.to_ns is not None
-    restricted = not isinstance(run.query.expr, q.Everything) or bounded
+    restricted = not isinstance(run.query.expr, q.Everything) or bounded or run.query.mute_common
     if restricted or run.scope.skips or run.query.full_scan:
         return False
     return all(_in_scope(run, entry) for entry in _all_entries(run))

@@ -25,7 +25,7 @@ from ranklog.spmd.outliers.evidence import Attempt, Evidence
 from ranklog.spmd.outliers.heat import Heat, heat_of
 from ranklog.spmd.outliers.values import Sample, wanted_rows
 from ranklog.spmd.outliers.verdict import Outlier, Outliers, find_outliers
-from ranklog.spmd.table import ABSENT, LineTable
+from ranklog.spmd.table import ABSENT, I64, LineTable
 from ranklog.spmd.topology import START_LITERALS, Topology, groups_of_lines, make_topology
 from ranklog.spmd.variables import shown_template
 
@@ -50,6 +50,8 @@ def outliers_of(reader: Reader, query: str, given: Restrictions) -> OutliersAnsw
     number = _chosen(given.get("attempt"), [item.stream.attempt for item in sums])
     own = [item for item in sums if item.stream.attempt == number]
     table = fetch_table(run, _ranked(run, number))
+    if not len(table):
+        run.report.notes.append("no line says which rank it is of")
     topology = _topology(run, own, table, whole=not _is_restricted(given))
     attempt = Attempt(table, topology, _ended_well(own))
     with timed(run.report, "merge"):
@@ -108,6 +110,8 @@ def _topology(run: Search, sums: Sequence[StreamSum], table: LineTable, *, whole
             if facts.get("groups"):
                 groups[rank] = {key: int(place[0]) for key, place in facts["groups"].items()}
             hosts[rank] = facts.get("host") or hosts.get(rank)
+            if whole:
+                ranks.add(rank)
     if not groups:
         groups.update(groups_of_lines(_start_lines(run), sorted(ranks)))
     return make_topology(ranks, hosts=hosts, local_ranks=local, groups=groups)
@@ -150,7 +154,8 @@ def _answer(
     run: Search, attempt: Attempt, found: Outliers, heat: Heat, number: int
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     shown = found.ranks[:_SHOWN_RANKS_MAX]
-    ids = {id(item): _ids(attempt, item) for outlier in shown for item in outlier.evidence}
+    witnesses = _Witnesses(attempt)
+    ids = {id(item): witnesses.ids(item) for outlier in shown for item in outlier.evidence}
     lines = _lines(run, {line for found_ids in ids.values() for line in found_ids})
     rows = []
     for outlier in shown:
@@ -203,17 +208,26 @@ def _summary(
     }
 
 
-def _ids(attempt: Attempt, item: Evidence) -> tuple[tuple[str, int], ...]:
-    """Lines that show it: its own, else the rank's (or for what it lacks a peer's) of the key."""
-    if item.ids or item.key == ABSENT:
-        return item.ids
-    table = attempt.table
-    rows = np.flatnonzero(table.key == item.key)
-    if item.iteration is not None:
-        rows = rows[table.iteration[rows] == item.iteration]
-    own = rows[table.rank[rows] == item.rank]
-    rows = (own if len(own) else rows)[:_LINES_PER_EVIDENCE]
-    return tuple(table.id_of(row) for row in rows.tolist())
+class _Witnesses:
+    """Finds lines that show evidence; rows of a key are looked for once."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._table = attempt.table
+        self._rows: dict[int, I64] = {}
+
+    def ids(self, item: Evidence) -> tuple[tuple[str, int], ...]:
+        """Its own, else the rank's lines of the key, or of what it lacks its peers'."""
+        if item.ids or item.key == ABSENT:
+            return item.ids
+        table = self._table
+        rows = self._rows.get(item.key)
+        if rows is None:
+            rows = self._rows[item.key] = np.flatnonzero(table.key == item.key)
+        if item.iteration is not None:
+            rows = rows[table.iteration[rows] == item.iteration]
+        own = rows[table.rank[rows] == item.rank]
+        rows = (own if len(own) else rows)[:_LINES_PER_EVIDENCE]
+        return tuple(table.id_of(row) for row in rows.tolist())
 
 
 def _lines(run: Search, ids: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Line]:

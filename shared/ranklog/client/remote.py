@@ -171,9 +171,16 @@ class Remote:
         return self._listing("GET", path, "streams", words)
 
     def callsites(
-        self, query: str, given: Restrictions, *, uneven: bool, full_scan: bool
+        self,
+        query: str,
+        given: Restrictions,
+        *,
+        uneven: bool,
+        every: str | None,
+        full_scan: bool,
     ) -> Listing:
-        words = {**given, "query": query, "uneven": uneven or None, "full_scan": full_scan or None}
+        words = {**given, "query": query, "uneven": uneven or None, "every": every}
+        words |= {"full_scan": full_scan or None}
         return self._listing("GET", "/v1/callsites", "callsites", words)
 
     def patterns(

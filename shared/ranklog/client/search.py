@@ -63,8 +63,13 @@ class Search:
     late: set[int] = field(default_factory=set)
 
     def expr(self) -> q.Expr:
-        """The query's terms inside the scope, joins answered."""
-        return all_of([*self.scope.restriction(), resolve_joins(self, self.query.expr)])
+        """The query's terms inside the scope, joins answered, what it mutes left out."""
+        terms = [*self.scope.restriction(), resolve_joins(self, self.query.expr)]
+        if self.query.mute_common:
+            from ranklog.client.muting import muted_terms
+
+            terms += muted_terms(self)
+        return all_of(terms)
 
     def plan(
         self,

@@ -18,9 +18,10 @@ from ranklog import limits
 from ranklog.client.arrivals import Arrivals, Seen
 from ranklog.client.catalog import Listing
 from ranklog.client.follow import Following, Release, older_ranges
+from ranklog.client.muting import muted_terms
 from ranklog.client.reader import Reader
 from ranklog.client.scope import Scope
-from ranklog.client.search import Search
+from ranklog.client.search import Search, begin
 from ranklog.client.tail_items import TailItem
 from ranklog.client.warn import check_patterns, terms
 from ranklog.errors import BadQuery, RanklogError
@@ -35,6 +36,8 @@ from ranklog.plan.tasks import Lines, Task
 from ranklog.plan.tree import all_of
 
 POLL_S = 0.25
+# What every rank says is looked up again after so long.
+MUTED_FOR_NS = 30 * limits.SECOND_NS
 # New indexes taken in at once; the next round takes the next ones.
 _INDEXES_AT_ONCE = 256
 
@@ -61,6 +64,8 @@ class Tail:
         self._query = query
         self.state = state or self._begin()
         self._arrivals = Arrivals(reader.store, reader.tenant, self.state.seen)
+        self._muted_terms: list[q.Expr] = []
+        self._muted_ns = -MUTED_FOR_NS
 
     # --- where it begins ------------------------------------------------------------------------
     def _begin(self) -> TailState:
@@ -215,7 +220,18 @@ class Tail:
             limited.append(q.Field("run", ":", (q.Exact(state.run),)))
         if query.since_ns is not None or query.until_ns is not None:
             limited.append(q.Field("time", ":", (q.Range(query.since_ns, query.until_ns),)))
-        return all_of([*limited, query.expr])
+        return all_of([*limited, *self._muted(), query.expr])
+
+    def _muted(self) -> list[q.Expr]:
+        """What is not to be shown as every rank says it; looked up again now and then."""
+        if not self._query.mute_common:
+            return []
+        now_ns = self._reader.now_ns()
+        if now_ns - self._muted_ns >= MUTED_FOR_NS:
+            asked = replace(self._query, expr=q.Everything())
+            self._muted_terms = muted_terms(begin(self._reader, asked))
+            self._muted_ns = now_ns
+        return self._muted_terms
 
     def follow(self, sleep: Callable[[float], object] = time.sleep) -> Iterator[TailItem]:
         """Items for ever. A store that does not answer for a while is waited for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypedDict
 
 from ranklog.errors import BadInput, BadQuery
@@ -27,6 +28,7 @@ class Restrictions(TypedDict, total=False):
     until: str | None
     last: str | None
     tz: str
+    mute_common: bool
 
 
 def read_query(text: str, given: Restrictions, *, now_ns: int, **shape: Any) -> Query:
@@ -35,11 +37,13 @@ def read_query(text: str, given: Restrictions, *, now_ns: int, **shape: Any) -> 
     if unknown:
         raise BadInput(
             f"unknown restriction {sorted(unknown)[0]}",
-            hint="run attempt rank host level iteration since until last tz",
+            hint="run attempt rank host level iteration since until last tz mute_common",
         )
     words: dict[str, Any] = dict(given)
     zone = words.pop("tz", None) or "UTC"
+    muted = bool(words.pop("mute_common", False))
     query = parse_query(text, now_ns=now_ns, tz=zone).to_query(**shape)
+    query = replace(query, mute_common=muted) if muted else query
     return restrict(query, now_ns=now_ns, tz=zone, **words)
 
 

@@ -224,3 +224,4 @@ class Query:
     stats: tuple[str, ...] = ()  # of a count: keys whose numbers are told
     kind: str = "line"
     timeout_s: float | None = None  # of the whole query: what is not read then is named
+    mute_common: bool = False  # without what every rank of the scope says at the same rate

@@ -5,7 +5,7 @@ The rows of several segments add up in any order; the result is sorted, largest 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,8 @@ from ranklog.model.levels import level_name
 from ranklog.spmd.variables import shown_template
 
 NO_RANK = -1
+# Ranks of a live run are never exactly as far.
+COMMON_SPREAD = 0.05
 
 # A site of a scope: call site, function, logger, level, template.
 SiteKey = tuple[str | None, str | None, str | None, int | None, str]
@@ -96,6 +98,24 @@ class CallSites:
             if not (hide_alike and site.alike and set(site.ranks) == ranks)
         ]
         return sorted(found, key=_largest_first)
+
+
+def common_keys(
+    counts: Mapping[tuple[str | None, str], Mapping[int, int]],
+) -> list[tuple[str | None, str]]:
+    """What all ranks say equally often, but for 5 % or one line; the most frequent first.
+
+    `counts`: (call site, template) -> rank -> lines. Of one rank alone nothing is common.
+    """
+    ranks = set[int]().union(*counts.values())
+    found = [
+        key
+        for key, said in counts.items()
+        if len(ranks) > 1
+        and len(said) == len(ranks)
+        and max(said.values()) - min(said.values()) <= max(1, COMMON_SPREAD * max(said.values()))
+    ]
+    return sorted(found, key=lambda key: (-sum(counts[key].values()), key[0] or "", key[1]))
 
 
 def _largest_first(site: Site) -> tuple[int, str, str]:

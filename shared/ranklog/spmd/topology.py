@@ -44,6 +44,7 @@ class Topology:
     ranks: tuple[int, ...]
     places: dict[str, I32] = field(default_factory=dict)
     hosts: tuple[str, ...] = ()
+    _groups: list[tuple[str, Flags]] = field(default_factory=list, repr=False)
 
     @property
     def parallel(self) -> tuple[str, ...]:
@@ -68,7 +69,8 @@ class Topology:
             return None
         best: tuple[int, int, str] | None = None
         found: Flags | None = None
-        for name, members in self._candidates():
+        self._groups = self._groups or list(self._candidates())
+        for name, members in self._groups:
             missing = int((members & ~flags).sum())
             outside = int((flags & ~members).sum())
             size = int(members.sum())

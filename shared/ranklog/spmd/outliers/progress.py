@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ranklog.limits import SECOND_NS
-from ranklog.spmd.outliers.consensus import DEVIANTS_SHARE_MAX, PEERS_MIN
+from ranklog.spmd.outliers.consensus import PEERS_MIN, most_deviants
 from ranklog.spmd.outliers.evidence import SILENT, Attempt, Evidence
 from ranklog.spmd.table import Flags
 
@@ -28,7 +28,7 @@ def silences(attempt: Attempt) -> Iterator[Evidence]:
     if count < PEERS_MIN:
         return
     mute = np.flatnonzero(~speaking)
-    if len(mute) and len(mute) <= DEVIANTS_SHARE_MAX * attempt.count:
+    if len(mute) and len(mute) <= most_deviants(attempt.count):
         typical = int(np.median(attempt.lines[speaking]))
         for place in mute.tolist():
             yield Evidence(SILENT, attempt.rank(place), _ABSENT_WEIGHT, expected=typical, got=0)
@@ -48,7 +48,7 @@ def _early(attempt: Attempt) -> Iterator[Evidence]:
     # who only spoke at the start has nothing to fall silent from
     early = places[(lag > limit) & (times - first >= _SPOKE_SHARE * lag)]
     late = times[lag <= limit]
-    if not len(early) or len(early) > DEVIANTS_SHARE_MAX * len(places):
+    if not len(early) or len(early) > most_deviants(len(places)):
         return
     # the others must agree: a quarter that also stopped long ago is no consensus
     if middle - np.quantile(late, 0.25) > limit / 2:
@@ -89,7 +89,7 @@ def _behind(attempt: Attempt) -> Iterator[Evidence]:
         return
     usual = int(np.median(last[counting]))
     behind = [p for p in counting.tolist() if usual - int(last[p]) >= _BEHIND_MIN * _step(cells)]
-    if not behind or len(behind) > DEVIANTS_SHARE_MAX * len(counting):
+    if not behind or len(behind) > most_deviants(len(counting)):
         return
     for place in behind:
         yield Evidence(

@@ -1,6 +1,6 @@
 """Iterations at which a rank says a thing more or less often than its peers.
 
-Only of keys that are regular: nearly every rank says them equally often at nearly every iteration.
+Only of keys that are regular: three ranks in four say them equally often at nearly every iteration.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ranklog.spmd.outliers.consensus import DEVIANTS_SHARE_MAX, PEERS_MIN
+from ranklog.spmd.outliers.consensus import PEERS_MIN, most_deviants
 from ranklog.spmd.outliers.evidence import CHANGE, DELETE, INSERT, Attempt, Evidence
 from ranklog.spmd.outliers.roles import Roles
 from ranklog.spmd.table import I64, Flags
 
 # A key whose cells agree less often has no rhythm.
 REGULAR_SHARE = 0.98
+_RANKS_SHARE = 0.75
 _CELL_WEIGHT = 0.15
 _NAN_WEIGHT = 0.6
 _CELLS_PER_KEY_MAX = 64
@@ -73,7 +74,7 @@ def _of_key(attempt: Attempt, key: int, rows: I64, roles: Roles, lasts: I64) -> 
     reached = lasts[peers][:, None] > numbers
     usual = np.median(cells, axis=0).astype(np.int64)
     off = (cells != usual) & (reached | (cells > usual))
-    if off.sum() > (1 - REGULAR_SHARE) * off.size and not is_nan:
+    if np.quantile(off.mean(axis=1), _RANKS_SHARE) > 1 - REGULAR_SHARE and not is_nan:
         return
     yield from _cells(attempt, key, off, cells, usual, numbers, peers, roles, is_nan=is_nan)
 
@@ -95,7 +96,7 @@ def _cells(
         odd = np.flatnonzero(off[:, at])
         flags = np.zeros(attempt.count, np.bool_)
         flags[peers[odd]] = True
-        few = len(odd) <= max(1, DEVIANTS_SHARE_MAX * len(peers))
+        few = len(odd) <= most_deviants(len(peers))
         if not few or (roles.has(flags) and len(odd) > 1):
             continue
         for i in odd.tolist():

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ranklog.spmd.outliers.consensus import DEVIANTS_SHARE_MAX, PEERS_MIN
+from ranklog.spmd.outliers.consensus import PEERS_MIN, most_deviants
 from ranklog.spmd.outliers.evidence import CHANGE, SLOW, Attempt, Evidence
-from ranklog.spmd.table import ABSENT, I64
+from ranklog.spmd.table import ABSENT, I64, Flags
 from ranklog.spmd.variables import split, variable
 
 F64 = npt.NDArray[np.float64]
@@ -25,6 +25,7 @@ KEYS_MAX = 24
 LINES_MAX = 30_000
 _LINES_PER_KEY_MAX = 6_000
 _POSITIONS_MAX = 12
+STAGE = "pp"
 _PLACEHOLDER = "\x00"
 # A time is slow from this share over its peers' median on, and so many times their spread.
 _SLOW_SHARE = 0.15
@@ -35,8 +36,11 @@ _SHARED = 0.95
 _CHANGE_WEIGHT, _SLOW_WEIGHT, _ASTRAY_WEIGHT = 0.2, 0.65, 0.3
 _WAITING = re.compile(r"wait|barrier|reduce|gather|recv|send|comm|all.?to.?all|sync", re.I)
 _TIME = re.compile(
-    r"time|elapsed|duration|latency|took|forward|backward|compute|\bms\b|secs?\b", re.I
+    r"time|elapsed|duration|latency|took|forward|backward|compute|fwd|bwd|(?:\b|_)ms\b|secs?\b",
+    re.I,
 )
+_WORD = re.compile(r"[A-Za-z_][\w./%-]*")
+_NAME_WORDS = 3
 _UNIT = re.compile(r" ?(ms|us|s|secs?|seconds|[A-Za-z]+/s(?:ec)?|tflops?)\b(?!\s*[:=])", re.I)
 _RATE = re.compile(r"per.?s(?:ec)?\b|/s(?:ec)?\b|throughput|tflops?|\btps\b|speed|\bmfu\b", re.I)
 
@@ -107,23 +111,31 @@ def _of_key(attempt: Attempt, key: int, samples: Sequence[Sample]) -> Iterator[E
     place = attempt.place[rows]
     at = _moments(attempt, rows)
     for position in range(width):
-        first = variable(parts[0][position])
-        if first.clock:
+        if variable(parts[0][position]).clock:
             continue
-        numbers = [_number(part[position]) for part in parts]
-        name = _name(samples[0].body, first.name, parts[0][position].end())
-        yield from _of_position(attempt, key, name, np.array(numbers), place, at, rows)
+        numbers = np.array([_number(part[position]) for part in parts])
+        name = _name(parts[0], position)
+        yield from _of_position(attempt, key, name, numbers, place, at, rows)
 
 
 def _number(match: re.Match[str]) -> float:
+    """NaN for what is no number, or none that can be compared."""
     found = variable(match).number
-    return np.nan if found is None else float(found)
+    try:
+        value = np.nan if found is None else float(found)
+    except OverflowError:
+        return np.nan
+    return value if np.isfinite(value) else np.nan
 
 
-def _name(body: str, name: str | None, end: int) -> str:
-    """The word before a number, and the unit after it."""
-    unit = _UNIT.match(" ".join(body.split())[end : end + 16])
-    return " ".join(filter(None, (name, unit and unit[1])))
+def _name(parts: Sequence[re.Match[str]], position: int) -> str:
+    """The last words before a number, and the unit after it."""
+    here = parts[position]
+    before = here.string[parts[position - 1].end() if position else 0 : here.start()]
+    earlier = _UNIT.match(before) if position else None
+    words = _WORD.findall(before[earlier.end() :] if earlier else before)
+    unit = _UNIT.match(here.string, here.end())
+    return " ".join([*words[-_NAME_WORDS:], *([unit[1]] if unit else [])])
 
 
 def _moments(attempt: Attempt, rows: I64) -> I64:
@@ -148,47 +160,55 @@ def _of_position(
     cells[place, column] = numbers
     shown = np.full((attempt.count, len(moments)), ABSENT, np.int64)
     shown[place, column] = rows
-    present = np.isfinite(cells)
-    peers = np.flatnonzero(present.any(axis=1))
-    full = present[peers].sum(axis=0) >= PEERS_MIN
-    if len(peers) < PEERS_MIN or not full.any():
-        return
-    cells, shown = cells[:, full], shown[:, full]
-    middle = np.nanmedian(cells, axis=0)
-    for place_, kind, weight, got, expected, where in _odd(cells, peers, middle, name):
-        row = int(shown[place_, where])
-        iteration = int(attempt.table.iteration[row])
-        yield Evidence(
-            kind,
-            attempt.rank(place_),
-            weight,
-            key,
-            None if iteration < 0 else iteration,
-            int(attempt.table.ts_ns[row]),
-            expected,
-            got,
-            name or None,
-            (attempt.table.id_of(row),) if attempt.table.streams else (),
-        )
+    for members in _peers(attempt):
+        present = np.isfinite(cells) & members[:, None]
+        peers = np.flatnonzero(present.any(axis=1))
+        full = present.sum(axis=0) >= PEERS_MIN
+        if len(peers) < PEERS_MIN or not full.any():
+            continue
+        part = cells[:, full]
+        middle = np.nanmedian(part[peers], axis=0)
+        for odd, kind, weight, got, expected, where in _odd(part, peers, middle, name):
+            row = int(shown[:, full][odd, where])
+            iteration = int(attempt.table.iteration[row])
+            yield Evidence(
+                kind,
+                attempt.rank(odd),
+                weight,
+                key,
+                None if iteration < 0 else iteration,
+                int(attempt.table.ts_ns[row]),
+                expected,
+                got,
+                name or None,
+                (attempt.table.id_of(row),) if attempt.table.streams else (),
+            )
+
+
+def _peers(attempt: Attempt) -> list[Flags]:
+    """Ranks to hold beside each other: stages of a pipeline do unlike work."""
+    every = [np.ones(attempt.count, np.bool_)]
+    if STAGE not in attempt.topology.parallel:
+        return every
+    classes = attempt.topology.classes(STAGE)
+    return classes if all(members.sum() >= PEERS_MIN for members in classes) else every
 
 
 def _odd(
     cells: F64, peers: I64, middle: F64, name: str
 ) -> Iterator[tuple[int, str, float, float, float, int]]:
     """(place, kind, weight, got, expected, moment) of ranks that stand apart."""
-    if _is_constant(cells, peers):
-        yield from _unlike(cells, peers, middle)
-        return
     sign, count = _direction(name), len(middle)
-    if not sign or count < _SAMPLES_MIN:
-        return
     # all along, or since some time
-    for start in (0, count // 2) if count >= 2 * _SAMPLES_MIN else (0,):
+    starts = () if not sign or count < _SAMPLES_MIN else (0, count // 2)
+    for start in starts if count >= 2 * _SAMPLES_MIN else starts[:1]:
         found = list(_slow(cells[:, start:], peers, middle[start:], sign))
         if found:
             for place, kind, weight, got, expected, where in found:
                 yield place, kind, weight, got, expected, where + start
             return
+    if _is_constant(cells, peers, middle):
+        yield from _unlike(cells, peers, middle)
 
 
 def _slow(
@@ -205,7 +225,7 @@ def _slow(
         return
     odd = np.flatnonzero((typical > limit) & (samples >= min(_SAMPLES_MIN, len(middle))))
     steady = [i for i in odd.tolist() if _is_steady(apart[i], limit / 2)]
-    if len(steady) > DEVIANTS_SHARE_MAX * len(peers):
+    if len(steady) > most_deviants(len(peers)):
         return
     for i in steady:
         got = round(scale + sign * float(typical[i]), 6)
@@ -233,11 +253,12 @@ def _median(row: F64) -> float:
     return float(np.median(known)) if len(known) else 0.0
 
 
-def _is_constant(cells: F64, peers: I64) -> bool:
+def _is_constant(cells: F64, peers: I64, middle: F64) -> bool:
     """Whether nearly all ranks have one value at each moment."""
     known = np.isfinite(cells[peers])
-    same = cells[peers] == np.nanmedian(cells[peers], axis=0)
-    return bool((same & known).sum() >= _SHARED * known.sum() and known.sum() >= 8)
+    same = cells[peers] == middle
+    share = min(_SHARED, 1 - 1.5 / len(peers))
+    return bool((same & known).sum() >= share * known.sum() and known.sum() >= PEERS_MIN)
 
 
 def _unlike(
@@ -245,7 +266,7 @@ def _unlike(
 ) -> Iterator[tuple[int, str, float, float, float, int]]:
     off = np.isfinite(cells[peers]) & (cells[peers] != middle)
     odd = np.flatnonzero(off.any(axis=1))
-    if len(odd) > max(1, DEVIANTS_SHARE_MAX / 2 * len(peers)):
+    if len(odd) > max(1, most_deviants(len(peers)) / 2):
         return
     for i in odd.tolist():
         where = int(np.argmax(off[i]))
