@@ -13,6 +13,9 @@ from ranklog.model.answer import Completeness, Report
 
 FOUND, NOTHING, NOTHING_YET = 0, 1, 3
 
+# Of a progress bar the last state is kept: the others are no loss.
+PROGRESS = "progress"
+
 _NAMES = ("run", "attempt", "rank", "host", "level", "iteration", "since", "until", "last")
 
 
@@ -54,7 +57,11 @@ def say_scope(
 
 
 def say_completeness(console: Console, completeness: Completeness, zone: tzinfo) -> None:
-    """What is missing, where something is."""
+    """What is missing, where something is, and what the job's own node dropped and counted."""
+    if lost := [one for one in completeness.dropped if one["reason"] != PROGRESS]:
+        lines = sum(one["lines"] for one in lost)
+        why = ", ".join(sorted({one["reason"] for one in lost}))
+        console.note(f"{lines:,} lines of {_ranks(lost)} were dropped before they were sent: {why}")
     if completeness.state == "complete":
         return
     parts = [f"not complete: {completeness.state}"]
