@@ -220,3 +220,13 @@ def test_of_two_ranks_and_of_no_line_there_is_no_consensus() -> None:
     assert outliers([*healthy(2), (1, LAST, ABSENT, BROKEN, ERROR)], 2).ranks == []
     assert outliers([], 0).ranks == []
     assert STEP.template
+
+
+def test_a_progress_bar_that_grows_is_a_job_that_goes_on() -> None:
+    rows: list[Row] = [(r, r, ABSENT, START, INFO) for r in range(8)]
+    rows += [
+        (0, i * 10 * SECOND, ABSENT, key("\x00%|" + "█" * i + "| \x00/\x00", None), ABSENT)
+        for i in range(20)
+    ]
+    rows.append((5, 50 * SECOND, ABSENT, BROKEN, ERROR))
+    assert odd(outliers(rows)) == []

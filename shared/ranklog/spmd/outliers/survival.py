@@ -6,6 +6,8 @@ line before them.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from ranklog.limits import SECOND_NS
@@ -21,6 +23,7 @@ _SKEW_NS, _AGAIN_NS = 5 * SECOND_NS, 20 * SECOND_NS
 # Numbers that are no iterations span more.
 _ITERATIONS_MAX = 20_000_000
 _NEVER = 2**63 - 1
+_FILLING = re.compile(r"[\s█-▏#=>.-]+")
 
 
 class Survival:
@@ -37,6 +40,10 @@ class Survival:
         known = table.iteration[table.iteration >= 0]
         self._lowest = int(known.min()) if len(known) else 0
         self._span = int(known.max()) - self._lowest + 1 if len(known) else 0
+        # a progress bar that has grown is the same said again
+        bodies = [_FILLING.sub("", key.template) for key in table.keys]
+        numbers: dict[str, int] = {}
+        self._alike = np.array([numbers.setdefault(b, len(numbers)) for b in bodies], np.int32)
         self._until: int | None = None
         self._times: I64 | None = None
         self._streams: dict[int, I64] = {}
@@ -89,7 +96,8 @@ class Survival:
         if len(np.unique(steps[steps >= 0])) >= _ITERATIONS_AFTER:
             return True
         calm = after[table.level[after] < WARNING]
-        return int(np.isin(table.key[calm], table.key[before]).sum()) >= _LINES_AFTER
+        known = np.isin(self._alike[table.key[calm]], self._alike[table.key[before]])
+        return int(known.sum()) >= _LINES_AFTER
 
     def _is_untimed(self, stream: I64, at: int) -> bool:
         """Whether a line has its time from one before it that is no part of the same error."""
@@ -103,9 +111,10 @@ class Survival:
         """Until when lines below WARNING were said that had been said well before: the last but two."""
         if self._until is None:
             table = self._attempt.table
+            said = self._alike[table.key]
             first = np.full(len(table.keys), _NEVER)
-            np.minimum.at(first, table.key, table.ts_ns)
-            again = (table.level < WARNING) & (table.ts_ns - _AGAIN_NS > first[table.key])
+            np.minimum.at(first, said, table.ts_ns)
+            again = (table.level < WARNING) & (table.ts_ns - _AGAIN_NS > first[said])
             times = table.ts_ns[again]
             enough = len(times) >= _LINES_AFTER
             self._until = int(np.partition(times, -_LINES_AFTER)[-_LINES_AFTER]) if enough else 0
