@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ranklog.agent import main as agent_main
 from ranklog.agent import status
 from ranklog.agent.collector import Collector
 from ranklog.agent.sinks import Outcome
@@ -43,6 +44,20 @@ def test_an_agent_by_hand_sends_what_is_there(tmp_path: Path) -> None:
 
     assert main(["agent", *words]) == 0
     assert texts(tmp_path / "out") == ["one", "two"]
+
+
+def test_a_relative_destination_is_told_as_ranks_name_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    real = agent_main.open_sink
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        agent_main, "open_sink", lambda where, environ: opened.append(where) or real(where, environ)
+    )
+
+    assert main(["agent", "--spool", "spool", "--destination", "out", "--once"]) == 0
+    assert opened == [str(tmp_path / "out")]
 
 
 def test_an_agent_needs_a_destination(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

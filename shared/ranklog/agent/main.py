@@ -23,6 +23,7 @@ from ranklog.agent.tail import Tail, TailStreams
 from ranklog.agent.watchdog import keep_alive
 from ranklog.errors import RanklogError
 from ranklog.produce import spool
+from ranklog.produce.starting import resolved
 
 # What is left when the agent is told to stop has this long to be sent; a request in flight a little
 # longer. Slurm kills 30 s after SIGTERM.
@@ -120,6 +121,7 @@ def work(
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     spool.make_spool(folder)
+    destination = resolved(destination)  # as ranks name it: they compare
     options = options_from(os.environ)
     if mirror:
         options.mirror = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
