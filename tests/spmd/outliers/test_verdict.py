@@ -230,3 +230,11 @@ def test_a_progress_bar_that_grows_is_a_job_that_goes_on() -> None:
     ]
     rows.append((5, 50 * SECOND, ABSENT, BROKEN, ERROR))
     assert odd(outliers(rows)) == []
+
+
+def test_an_error_that_was_logged_with_its_traceback_is_not_what_ends_a_rank() -> None:
+    traceback, cause = key("Traceback (most recent call last):"), key("ConnectionError: no route")
+    logged = [key("failed to push metrics"), traceback, cause]
+    rows: list[Row] = [*healthy(), *((5, LAST, ABSENT, said, ERROR) for said in logged)]
+    assert odd(outliers(rows)) == []
+    assert odd(outliers([*healthy(), *((5, LAST, ABSENT, x, ERROR) for x in logged[1:])])) == [5]

@@ -96,7 +96,7 @@ def _of_key(
     grouped = count == 1 or (level >= ERROR and _is_group(attempt, deviants))
     factor = 1.0 if grouped else count**-0.5
     for place in np.flatnonzero(inserts).tolist():
-        after = survived.went_on(key, place)
+        after = survived.is_handled(key, place) or survived.went_on(key, place)
         weight = _INSERT_WEIGHTS[level] * factor * (_SURVIVED if after else 1.0)
         last_ns = int(attempt.table.ts_ns[survived.rows(key, place)].max())
         yield Evidence(INSERT, attempt.rank(place), weight, key, ts_ns=last_ns, expected=0)

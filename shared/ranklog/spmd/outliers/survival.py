@@ -23,6 +23,9 @@ _SKEW_NS, _AGAIN_NS = 5 * SECOND_NS, 20 * SECOND_NS
 # Numbers that are no iterations span more.
 _ITERATIONS_MAX = 20_000_000
 _NEVER = 2**63 - 1
+# Lines around one in which its record lies.
+_RECORD_LINES = 16
+_TRACEBACK = "Traceback (most recent call last)"
 _FILLING = re.compile(r"[\s█-▏#=>.-]+")
 
 
@@ -62,6 +65,18 @@ class Survival:
     def is_over(self, key: int, place: int) -> bool:
         """Whether the rank had said its last before others said it."""
         return int(self._attempt.table.ts_ns[self.rows(key)].min()) > int(self._last_ns[place])
+
+    def is_handled(self, key: int, place: int) -> bool:
+        """Whether the rank logged it with a traceback, which it had caught: what kills it begins with
+        one."""
+        table = self._attempt.table
+        row = int(self.rows(key, place)[-1])
+        stream = self._stream(int(table.stream[row]))
+        at = int(np.searchsorted(table.seq[stream], table.seq[row]))
+        near = stream[max(0, at - _RECORD_LINES) : at + _RECORD_LINES]
+        same = near[(table.ts_ns[near] == table.ts_ns[row]) & (table.level[near] >= ERROR)]
+        begins = [_TRACEBACK in table.keys[k].template for k in table.key[same].tolist()]
+        return any(begins) and not begins[0]
 
     def went_on(self, key: int, place: int) -> bool:
         """Whether the job went on after the rank said so, by iterations or by what is said again."""
