@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Unpack, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ranklog import limits
 from ranklog.client.answer import Answer, CountAnswer, Listing
@@ -15,13 +15,13 @@ from ranklog.model.answer import Line
 from ranklog.store.protocol import Store
 
 if TYPE_CHECKING:
-    from ranklog.scan.scatter import Invoker
+    from typing import Unpack
 
-if TYPE_CHECKING:
     from ranklog.client.outliers_answer import OutliersAnswer
     from ranklog.client.sql import SqlAnswer
     from ranklog.client.tail_items import TailItem, TailPage
     from ranklog.client.triage_answer import Triage
+    from ranklog.scan.scatter import Invoker
 
 # Lines per page where a caller walks through all of them.
 PAGE_LINES = 10_000

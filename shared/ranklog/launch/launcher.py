@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ranklog.agent.collector import POLL_S, Collector
-from ranklog.agent.sinks import Sink
+from ranklog.agent.sinks import SingleSink, Sink
 from ranklog.produce import spool
 from ranklog.produce.identity import Identity
 
@@ -36,7 +36,7 @@ class _Started:
 class Launcher:
     """Ranks of one launch on this host. The launcher itself logs nothing."""
 
-    def __init__(self, folder: Path, sink: Sink, *, grace_s: float = 10.0) -> None:
+    def __init__(self, folder: Path, sink: Sink | SingleSink, *, grace_s: float = 10.0) -> None:
         spool.make_spool(folder)
         self._folder = folder.absolute()
         self._collector = Collector(self._folder, sink)
