@@ -39,6 +39,15 @@ def private_rings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.fixture(autouse=True)
+def own_signal_handlers() -> Iterator[None]:
+    """Commands that run in the test's process take signals for themselves; the next test has them back."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 _skipped_data_tests: list[str] = []
 
 # A shell starts jobs in the background with SIGINT ignored, and children inherit that: tests of Ctrl-C
