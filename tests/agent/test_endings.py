@@ -86,3 +86,16 @@ def test_where_nobody_tells_the_kernel_shows_it(endings: Endings) -> None:
 
     assert endings.is_over(process)
     assert endings.code(process) == 3
+
+
+def test_a_number_that_another_process_gets_has_no_end_yet(endings: Endings) -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input(); exit(3)"], stdin=subprocess.PIPE)
+    first = described(child.pid, launched=False)
+    assert not endings.is_over(first)
+    child.communicate(b"\n")
+    assert endings.is_over(first)
+    later = ProcessFiles(WHO, "j", child.pid, first.start + "1", {}, False)
+
+    assert endings.code(later) is None
+    assert endings.is_over(later)
+    assert endings.code(later) is None

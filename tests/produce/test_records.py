@@ -30,23 +30,15 @@ def test_formatting_later_gives_what_formatting_at_once_gives(
 ) -> None:
     body = records.encode([LINE, 1, 20, 0, 0, None, template, None, None, tuple(arguments)])
 
-    later = records.line_text(records.decode(body))
+    *_, late_template, _, _, late_arguments = records.decode(body)
+    later = records.formatted(late_template, tuple(late_arguments))
     assert later == records.formatted(template, tuple(arguments))
 
 
 def test_a_wrong_format_is_evidence() -> None:
-    text = records.line_text([LINE, 1, 20, 0, 0, None, "%d of %d", None, None, [1]])
+    text = records.formatted("%d of %d", (1,))
 
     assert text.startswith("%d of %d (1,) (not formatted: TypeError(")
-
-
-def test_a_line_has_as_many_fields_as_it_needs() -> None:
-    short: list[Any] = [LINE, 1, 20, 0, 0, None, "100%"]
-
-    assert records.line_text(short) == "100%"
-    assert records.line_metadata(short) is None
-    assert records.line_text([*short, {"a": 1}, "Traceback"]) == "100%\nTraceback"
-    assert records.line_metadata([*short, {"a": 1}]) == {"a": 1}
 
 
 def test_telemetry_is_a_line_with_its_values_as_metadata() -> None:

@@ -28,6 +28,7 @@ class Endings:
         self._folder = folder
         self._clock = clock
         self._watch = ExitWatch()
+        self._watched: dict[int, str] = {}  # pid -> when the process that has it began
         self._told: dict[tuple[int, str], int] = {}
         self._gone_at: dict[tuple[int, str], float] = {}
 
@@ -47,6 +48,9 @@ class Endings:
                 self._told[who] = code
         if who in self._told:
             return True
+        if self._watched.get(process.pid) != process.start:
+            self._watched[process.pid] = process.start
+            self._watch.forget(process.pid)
         self._watch.watch(process.pid)
         if spool.is_alive(*who):
             return False
@@ -59,7 +63,9 @@ class Endings:
     def code(self, process: ProcessFiles) -> int | None:
         """Its exit code (negative: the signal), as far as anybody knows."""
         told = self._told.get((process.pid, process.start))
-        return told if told is not None else self._watch.code(process.pid)
+        if told is not None or self._watched.get(process.pid) != process.start:
+            return told
+        return self._watch.code(process.pid)
 
     def close(self) -> None:
         self._watch.close()

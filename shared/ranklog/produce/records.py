@@ -96,22 +96,6 @@ def formatted(template: str, arguments: Any) -> str:
         return f"{template} {arguments!r:.300} (not formatted: {error!r})"
 
 
-def line_text(fields: list[Any]) -> str:
-    """The text of a LINE, formatted, with its traceback below; cut at TEXT_CHARACTERS_MAX."""
-    text: str = fields[6]
-    if len(fields) > 9 and fields[9] is not None:
-        text = formatted(text, tuple(fields[9]))
-        if len(text) > TEXT_CHARACTERS_MAX:
-            text = text[:TEXT_CHARACTERS_MAX]
-    trace = fields[8] if len(fields) > 8 else None
-    return text if trace is None else f"{text}\n{trace}"
-
-
-def line_metadata(fields: list[Any]) -> dict[str, Any] | None:
-    """What a LINE itself carries, without its context's."""
-    return fields[7] if len(fields) > 7 else None
-
-
 def telemetry_metadata(fields: list[Any]) -> dict[str, int | float | str]:
     """Dimensions and values of a TELEMETRY record; values win. None is absent, a bool is a number."""
     merged: dict[str, int | float | str] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,10 +27,6 @@ class Evidence:
     got: int | float | str | None = None
     name: str | None = None
     ids: tuple[tuple[str, int], ...] = ()
-
-    def weighed(self, factor: float) -> Evidence:
-        """The same with another weight."""
-        return replace(self, weight=min(1.0, self.weight * factor))
 
 
 @dataclass(slots=True)
