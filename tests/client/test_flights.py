@@ -110,7 +110,7 @@ def test_many_who_ask_at_once_have_the_same_answer(timeout_s: float | None) -> N
 
 
 def test_more_questions_than_have_a_turn_are_answered_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "_TURNS", threading.Semaphore(1))
+    monkeypatch.setattr(reader, "_turn", threading.Semaphore(1))
     store = MemoryStore()
     put(store, "1", [Row(f"step {i}", ts=T0 + i) for i in range(50)])
     client = Client(store=store, tenant="acme")
@@ -129,7 +129,7 @@ def test_more_questions_than_have_a_turn_are_answered_all(monkeypatch: pytest.Mo
 
 
 def test_who_has_no_time_left_does_not_wait_for_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "_TURNS", threading.Semaphore(0))
+    monkeypatch.setattr(reader, "_turn", threading.Semaphore(0))
     store = MemoryStore()
     put(store, "1", [Row("step 1")])
     answer = Client(store=store, tenant="acme").search("step", run="llama", timeout_s=0.05)

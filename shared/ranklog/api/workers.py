@@ -15,9 +15,13 @@ from http.server import ThreadingHTTPServer
 from typing import Any
 
 from ranklog.api.serve import Handler
+from ranklog.client.reader import share_cores
 
-# By default a worker per core; each keeps indexes and results of its own, so no more than this.
-WORKERS_DEFAULT_MAX = 4
+# By default two workers per core, each with one question at a time: two questions in one process take
+# turns of Python's lock and are done later. Each keeps indexes and results of its own, so no more
+# than this.
+WORKERS_PER_CORE = 2
+WORKERS_DEFAULT_MAX = 8
 WORKERS_MAX = 64
 # Before a worker that was killed is started again.
 RESTART_S = 1.0
@@ -25,7 +29,9 @@ RESTART_S = 1.0
 
 def workers_default() -> int:
     """How many workers this machine gets unless told."""
-    return min(os.cpu_count() or 1, WORKERS_DEFAULT_MAX) if hasattr(os, "fork") else 1
+    if not hasattr(os, "fork"):
+        return 1
+    return min(WORKERS_PER_CORE * (os.cpu_count() or 1), WORKERS_DEFAULT_MAX)
 
 
 def built_when_asked(build: Callable[[], Handler]) -> Handler:
@@ -48,14 +54,14 @@ def serve_in_processes(server: ThreadingHTTPServer, count: int) -> None:
     `server` is bound and was never asked: no thread runs, its handler is built in the workers.
     """
     server.socket.setblocking(False)  # all workers wake for a connection, and one gets it
-    workers = {_start(server) for _ in range(count)}
+    workers = {_start(server, count) for _ in range(count)}
     try:
         while True:
             pid, _ = os.wait()
             if pid in workers:
                 workers.discard(pid)
                 time.sleep(RESTART_S)
-                workers.add(_start(server))
+                workers.add(_start(server, count))
     finally:
         for pid in workers:
             os.kill(pid, signal.SIGTERM)
@@ -63,7 +69,7 @@ def serve_in_processes(server: ThreadingHTTPServer, count: int) -> None:
             os.waitpid(pid, 0)
 
 
-def _start(server: ThreadingHTTPServer) -> int:
+def _start(server: ThreadingHTTPServer, count: int) -> int:
     parent = os.getpid()
     pid = os.fork()
     if pid:
@@ -72,6 +78,7 @@ def _start(server: ThreadingHTTPServer) -> int:
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, who ends us
+        share_cores(count)
         server.service_actions = lambda: _end_with(parent)  # type: ignore[method-assign]
         server.serve_forever()
         code = 0

@@ -277,7 +277,7 @@ SERVE = (
     Flag("--keys", "JSON file: tenant -> list of SHA-256 of its keys, in hexadecimal", "FILE"),
     Flag(
         "--workers",
-        "processes that answer (default: one per core, at most 4)",
+        "processes that answer (default: two per core, at most 8)",
         "N",
         type=whole,
     ),

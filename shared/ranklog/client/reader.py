@@ -29,7 +29,18 @@ if TYPE_CHECKING:
     from ranklog.client.results import Results
 
 
-_TURNS = threading.Semaphore(limits.QUERIES_PER_CORE_MAX * (os.cpu_count() or 1))
+def _turns(processes: int) -> threading.Semaphore:
+    most = limits.QUERIES_PER_CORE_MAX * (os.cpu_count() or 1)
+    return threading.Semaphore(max(1, most // processes))
+
+
+_turn = _turns(1)
+
+
+def share_cores(processes: int) -> None:
+    """This process is one of so many that answer; called before it is asked anything."""
+    global _turn
+    _turn = _turns(processes)
 
 
 class Facts:
@@ -116,12 +127,13 @@ class Reader:
             yield
             return
         left_s = None if ends_s is None else max(0.0, ends_s - time.monotonic())
-        taken = _TURNS.acquire(timeout=left_s)
+        turn = _turn
+        taken = turn.acquire(timeout=left_s)
         try:
             yield
         finally:
             if taken:
-                _TURNS.release()
+                turn.release()
 
     def close(self) -> None:
         """Cancel what runs, and run nothing more."""
