@@ -210,13 +210,12 @@ def _bounds_to_list(bounds: Bounds | None) -> list[Any] | None:
     return None if bounds is None else [bounds.low, bounds.high, bounds.has_null, bounds.has_nan]
 
 
+_BITS_OF = tuple(tuple(bit for bit in range(8) if value >> bit & 1) for value in range(256))
+
+
 def _bits(data: bytes) -> frozenset[int]:
     return frozenset(
-        byte * 8 + bit
-        for byte, value in enumerate(data)
-        if value
-        for bit in range(8)
-        if value >> bit & 1
+        [at * 8 + bit for at, value in enumerate(data) if value for bit in _BITS_OF[value]]
     )
 
 
