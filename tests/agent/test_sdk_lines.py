@@ -30,6 +30,7 @@ from ranklog.produce.ring import Ring
 from ranklog.produce.spool import ProcessFiles
 from ranklog.stream.frames import decode_frame
 from tests.agent.reading import Seen, lines_of
+from tests.record_lines import line_text
 from tests.stream.test_frames import stream
 
 DEFINITIONS: list[list[Any]] = [
@@ -228,7 +229,7 @@ def test_columns_say_what_the_records_say(found: list[bytes]) -> None:
         try:
             fields = definitions.fields(body)
             if fields[0] == LINE and len(fields) >= 7:
-                expected.append((fields[1], records.line_text(fields)))
+                expected.append((fields[1], line_text(fields)))
         except (ValueError, KeyError, TypeError, IndexError):
             continue
 

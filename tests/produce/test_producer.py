@@ -15,8 +15,9 @@ from ranklog.produce.definitions import Definitions
 from ranklog.produce.identity import Identity
 from ranklog.produce.journal import JournalReader
 from ranklog.produce.producer import Producer
-from ranklog.produce.records import LINE, line_metadata, line_text
+from ranklog.produce.records import LINE
 from ranklog.produce.ring_reader import RingReader
+from tests.record_lines import line_metadata, line_text
 
 
 @pytest.fixture
