@@ -85,38 +85,55 @@ def _range_sql(column: str, op: str, low: str | None, high: str | None, is_float
     return f"({present} AND {wanted})"
 
 
-def _compare_int(column: str, op: str, value: int | float) -> str:
-    present, never = f"({column} IS NOT NULL)", "false"
+def whole_comparison(op: str, value: int | float) -> tuple[str, int] | bool:
+    """How whole numbers of 64 bits compare with a number: operator and int64, or what holds for all."""
     if isinstance(value, float):
         if math.isnan(value):
-            return present if op == "!=" else never
+            return op == "!="
         if math.isinf(value):
             value = _INT64 * 2 if value > 0 else -_INT64 * 2
         elif value.is_integer():
             value = int(value)
         elif op in (":", "!="):
-            return present if op == "!=" else never
+            return op == "!="
         else:  # x < 2.5 is x <= 2, x >= 2.5 is x >= 3
             op, value = ("<=", math.floor(value)) if op[0] == "<" else (">=", math.ceil(value))
     if not -_INT64 <= value < _INT64:
-        beyond = op == "!=" or ((op[0] == "<") == (value > 0) and op != ":")
-        return present if beyond else never
-    return f"({column} {_SQL[op]} {value})"
+        return op == "!=" or ((op[0] == "<") == (value > 0) and op != ":")
+    return op, int(value)
 
 
-def _compare_float(column: str, op: str, value: int | float) -> str:
-    number = f"({column} IS NOT NULL AND NOT isnan({column}))"
-    if isinstance(value, float) and math.isnan(value):
-        return {":": f"isnan({column})", "!=": number}.get(op, "false")
+def double_comparison(op: str, value: int | float) -> tuple[str, float] | bool:
+    """How doubles that are not NaN compare with a number that is not: operator and double, or what
+    holds for all."""
     try:
         near = float(value)
     except OverflowError:
         near = math.copysign(math.inf, value)
     if near != value:  # an int that no float is
         if op in (":", "!="):
-            return number if op == "!=" else "false"
+            return op == "!="
         below = near < value
         op = ("<=" if below else "<") if op[0] == "<" else (">" if below else ">=")
+    return op, near
+
+
+def _compare_int(column: str, op: str, value: int | float) -> str:
+    asked = whole_comparison(op, value)
+    if isinstance(asked, bool):
+        return f"({column} IS NOT NULL)" if asked else "false"
+    op, number = asked
+    return f"({column} {_SQL[op]} {number})"
+
+
+def _compare_float(column: str, op: str, value: int | float) -> str:
+    number = f"({column} IS NOT NULL AND NOT isnan({column}))"
+    if isinstance(value, float) and math.isnan(value):
+        return {":": f"isnan({column})", "!=": number}.get(op, "false")
+    asked = double_comparison(op, value)
+    if isinstance(asked, bool):
+        return number if asked else "false"
+    op, near = asked
     literal = "'" + repr(near) + "'::DOUBLE"
     return f"({column} {_SQL[op]} {literal} AND NOT isnan({column}))"
 

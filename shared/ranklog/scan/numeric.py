@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ranklog.model import query as q
 from ranklog.scan.arrays import flags, numbers
+from ranklog.scan.fields import double_comparison, whole_comparison
 
 Mask: TypeAlias = "npt.NDArray[np.bool_]"
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
@@ -27,7 +28,6 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-_INT64 = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,23 +110,12 @@ def present_in(column: Numbers) -> Mask:
 
 def _compare_int(column: Numbers, op: str, value: int | float) -> Mask:
     there = present_in(column)
-    never = np.zeros(len(there), np.bool_)
-    if isinstance(value, float):
-        if math.isnan(value):
-            return there if op == "!=" else never
-        if math.isinf(value):
-            value = _INT64 * 2 if value > 0 else -_INT64 * 2
-        elif value.is_integer():
-            value = int(value)
-        elif op in (":", "!="):
-            return there if op == "!=" else never
-        else:  # x < 2.5 is x <= 2, x >= 2.5 is x >= 3
-            op, value = ("<=", math.floor(value)) if op[0] == "<" else (">=", math.ceil(value))
-    if not -_INT64 <= value < _INT64:
-        beyond = op == "!=" or ((op[0] == "<") == (value > 0) and op != ":")
-        return there if beyond else never
+    asked = whole_comparison(op, value)
+    if isinstance(asked, bool):
+        return there if asked else np.zeros(len(there), np.bool_)
+    op, number = asked
     wide = column.values.astype(np.int64, copy=False)
-    found: Mask = there & _COMPARE[op](wide, np.int64(value))
+    found: Mask = there & _COMPARE[op](wide, np.int64(number))
     return found
 
 
@@ -138,14 +127,9 @@ def _compare_float(column: Numbers, op: str, value: int | float) -> Mask:
         if op == ":":
             return cast("Mask", there & nan)
         return number if op == "!=" else np.zeros(len(there), np.bool_)
-    try:
-        near = float(value)
-    except OverflowError:
-        near = math.copysign(math.inf, value)
-    if near != value:  # an int that no float is
-        if op in (":", "!="):
-            return number if op == "!=" else np.zeros(len(there), np.bool_)
-        below = near < value
-        op = ("<=" if below else "<") if op[0] == "<" else (">" if below else ">=")
+    asked = double_comparison(op, value)
+    if isinstance(asked, bool):
+        return number if asked else np.zeros(len(there), np.bool_)
+    op, near = asked
     found: Mask = number & _COMPARE[op](column.values, near)
     return found
