@@ -288,20 +288,8 @@ def _given(tail: Tail, who: Identity) -> Identity:
 
 
 def _stream(who: Identity, channel: str, path: str) -> Stream:
-    return Stream(
-        tenant=who.tenant,
-        run=who.run,
-        launch=who.launch,
-        attempt=who.attempt,
-        host=who.host,
-        rank=who.rank,
-        local_rank=who.local_rank,
-        channel=channel,
-        incarnation=spool.new_incarnation(),
-        certified="agent",
-        world_size=who.world_size,
-        source=path,
-    )
+    stream = spool.stream_of(who, channel, spool.new_incarnation())
+    return replace(stream, certified="agent", source=path)
 
 
 def _stream_fields(stream: Stream) -> dict[str, Any]:

@@ -57,19 +57,23 @@ class ProcessFiles:
 
     def stream(self, channel: str) -> Stream:
         """The stream of one of its files."""
-        who = self.identity
-        return Stream(
-            tenant=who.tenant,
-            run=who.run,
-            launch=who.launch,
-            attempt=who.attempt,
-            host=who.host,
-            rank=who.rank,
-            local_rank=who.local_rank,
-            channel=channel,
-            incarnation=self.incarnation,
-            world_size=who.world_size,
-        )
+        return stream_of(self.identity, channel, self.incarnation)
+
+
+def stream_of(who: Identity, channel: str, incarnation: str) -> Stream:
+    """A stream of whom an identity names."""
+    return Stream(
+        tenant=who.tenant,
+        run=who.run,
+        launch=who.launch,
+        attempt=who.attempt,
+        host=who.host,
+        rank=who.rank,
+        local_rank=who.local_rank,
+        channel=channel,
+        incarnation=incarnation,
+        world_size=who.world_size,
+    )
 
 
 def default_spool(environ: Mapping[str, str]) -> Path:
