@@ -6,8 +6,7 @@ Shapes: n rows; a mask is bool[n].
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -16,18 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ranklog.model import query as q
+from ranklog.plan.values import COMPARE
 from ranklog.scan.arrays import flags, numbers
 from ranklog.scan.fields import double_comparison, whole_comparison
 
 Mask: TypeAlias = "npt.NDArray[np.bool_]"
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    ":": operator.eq,
-    "!=": operator.ne,
-    ">=": operator.ge,
-    "<=": operator.le,
-    ">": operator.gt,
-    "<": operator.lt,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +107,7 @@ def _compare_int(column: Numbers, op: str, value: int | float) -> Mask:
         return there if asked else np.zeros(len(there), np.bool_)
     op, number = asked
     wide = column.values.astype(np.int64, copy=False)
-    found: Mask = there & _COMPARE[op](wide, np.int64(number))
+    found: Mask = there & COMPARE[op](wide, np.int64(number))
     return found
 
 
@@ -131,5 +123,5 @@ def _compare_float(column: Numbers, op: str, value: int | float) -> Mask:
     if isinstance(asked, bool):
         return number if asked else np.zeros(len(there), np.bool_)
     op, near = asked
-    found: Mask = number & _COMPARE[op](column.values, near)
+    found: Mask = number & COMPARE[op](column.values, near)
     return found
