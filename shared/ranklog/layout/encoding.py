@@ -44,22 +44,25 @@ _STATISTICS = (
     schema.ITERATION,
     schema.RANK,
 )
-# A segment of less text is written in ways that cost more a line, as its text compresses worse: at
-# higher levels, and with shared beginnings once, which slows scans of text by a tenth.
+# A segment of less text is written at levels that cost more a line, as its text compresses worse.
 SMALL_TEXT_BYTES = 8 * 1024 * 1024
-_TEXT_LEVEL, _TEXT_LEVEL_SMALL = 6, 12
+# Beginnings that neighbours share are written once, and little is left for a higher level to find; it
+# takes three times the CPU, so text has it only where it saves more than one byte in so many.
+_TEXT_LEVEL_FAST, _TEXT_LEVEL, _TEXT_LEVEL_SMALL = 1, 6, 12
+_LEVEL_SAVES = 12
 _COLUMN_LEVEL, _COLUMN_LEVEL_SMALL = 6, 15
-_PAGE_BYTES, _PAGE_BYTES_SMALL = 1024 * 1024, 4 * 1024 * 1024
+# A page is the least that can be unpacked: who looks for one line of a large segment unpacks one.
+_PAGE_BYTES, _PAGE_BYTES_SMALL = 256 * 1024, 4 * 1024 * 1024
 
 
 def writer_options(columns: Mapping[str, Any], text_bytes: int) -> dict[str, Any]:
     """Options of the Parquet writer for these columns (Arrow arrays by name)."""
     small = text_bytes <= SMALL_TEXT_BYTES
-    fixed = _FIXED if small else _FIXED | {schema.TEXT: PLAIN}
+    fixed = _FIXED if small else _FIXED | {schema.TEXT: PREFIX}
     ways = {name: fixed.get(name) or _smallest(name, column) for name, column in columns.items()}
     column_level = _COLUMN_LEVEL_SMALL if small else _COLUMN_LEVEL
     levels = dict.fromkeys(columns, column_level)
-    levels[schema.TEXT] = _TEXT_LEVEL_SMALL if small else _TEXT_LEVEL
+    levels[schema.TEXT] = _TEXT_LEVEL_SMALL if small else _text_level(columns[schema.TEXT])
     return {
         "compression": "zstd",
         "compression_level": levels,
@@ -85,6 +88,13 @@ def _smallest(name: str, column: Any) -> str:
     if name != schema.TEXT and _is_constant(sample):
         return DICTIONARY
     return min(ways, key=lambda way: _written_bytes(sample, way))
+
+
+def _text_level(column: Any) -> int:
+    """The level for text of a large segment."""
+    sample = _sample(column)
+    fast, best = (_written_bytes(sample, PREFIX, n) for n in (_TEXT_LEVEL_FAST, _TEXT_LEVEL))
+    return _TEXT_LEVEL if (fast - best) * _LEVEL_SAVES > fast else _TEXT_LEVEL_FAST
 
 
 def _ways(name: str, type_: Any) -> tuple[str, ...]:
@@ -115,15 +125,15 @@ def _is_constant(values: Any) -> bool:
     return bool(extent["min"].as_py() == extent["max"].as_py())
 
 
-def _written_bytes(sample: Any, way: str) -> int:
-    """Bytes of the pages of the sample in this encoding."""
+def _written_bytes(sample: Any, way: str, level: int = _TRIAL_LEVEL) -> int:
+    """Bytes of the pages of the sample in this encoding, at this level of zstd."""
     sink = pa.BufferOutputStream()
     dictionary = way == DICTIONARY
     pq.write_table(
         pa.table({"sample": sample}),
         sink,
         compression="zstd",
-        compression_level=_TRIAL_LEVEL,
+        compression_level=level,
         use_dictionary=dictionary,
         column_encoding=None if dictionary else {"sample": way},
         write_statistics=False,
