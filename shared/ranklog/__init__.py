@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from ranklog.produce.context import Handle as Handle
     from ranklog.produce.context import context as context
     from ranklog.produce.context import iteration as iteration
-    from ranklog.produce.context import phase as phase
+    from ranklog.produce.modules import watch as watch
+    from ranklog.produce.phases import phase as phase
+    from ranklog.produce.phases import timer as timer
     from ranklog.produce.session import attach as attach
     from ranklog.produce.session import close as close
     from ranklog.produce.session import flush as flush
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from ranklog.produce.session import init as init
     from ranklog.produce.session import log as log
     from ranklog.produce.telemetry import telemetry as telemetry
+    from ranklog.produce.tensors import tensor as tensor
 
 __all__ = [
     "Client",
@@ -43,14 +46,20 @@ __all__ = [
     "phase",
     "structlog_processor",
     "telemetry",
+    "tensor",
+    "timer",
+    "watch",
 ]
 
 _HOMES = {
     "ranklog.client": ["Client"],
     "ranklog.produce.bridges": ["loguru_sink", "structlog_processor"],
-    "ranklog.produce.context": ["Handle", "context", "iteration", "phase"],
+    "ranklog.produce.context": ["Handle", "context", "iteration"],
+    "ranklog.produce.modules": ["watch"],
+    "ranklog.produce.phases": ["phase", "timer"],
     "ranklog.produce.session": ["attach", "close", "flush", "handler", "init", "log"],
     "ranklog.produce.telemetry": ["telemetry"],
+    "ranklog.produce.tensors": ["tensor"],
 }
 
 

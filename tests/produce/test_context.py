@@ -22,7 +22,6 @@ from ranklog.produce.context import (
     current_iteration,
     iteration,
     own_iteration,
-    phase,
     reset,
 )
 
@@ -68,12 +67,6 @@ def test_step_is_iteration() -> None:
     context(step=4)
 
     assert current_iteration() == 4
-
-
-def test_phase_is_metadata_inside() -> None:
-    with phase("checkpoint"):
-        assert current().metadata == {"phase": "checkpoint"}
-    assert current().metadata == {}
 
 
 def test_iteration_is_process_wide() -> None:

@@ -21,12 +21,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy
+
 import ranklog
 from ranklog.produce import spool
 
 ROUNDS = 30
 WAIT_S = 0.2
 LOG = logging.getLogger("walk")
+ARRAY = numpy.ones(1024, numpy.float32)
 
 
 def _handle() -> None:
@@ -37,6 +40,11 @@ def _handle() -> None:
 def _scoped() -> None:
     with ranklog.context(rank=3), ranklog.iteration(4), ranklog.phase("checkpoint"):
         ranklog.log("inside")
+
+
+def _timed() -> None:
+    with ranklog.timer("forward"):
+        pass
 
 
 def _raised() -> None:
@@ -67,6 +75,12 @@ PUBLIC: dict[str, list[Callable[[], Any]]] = {
     "context": [_handle, lambda: ranklog.context(dataset="c4/en", shard=3), _scoped],
     "iteration": [lambda: ranklog.iteration(120), lambda: ranklog.iteration(121).close()],
     "phase": [lambda: ranklog.phase("forward").close()],
+    "timer": [_timed, lambda: list(ranklog.timer("data").each([1]))],
+    "tensor": [
+        lambda: ranklog.tensor("activations", ARRAY, every=1, module="mlp"),
+        lambda: ranklog.tensor("activations", [1.0]),
+    ],
+    "watch": [lambda: ranklog.watch(object()).close()],
     "log": [
         lambda: ranklog.log("text"),
         lambda: ranklog.log("text", "error", loss=2.5, name="x" * 2000),
@@ -162,6 +176,8 @@ def main(condition: str) -> None:
     sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     ranklog.init(run="walk")
     logging.raiseExceptions = True
+    for name in PUBLIC:  # a name is imported when it is first asked for: not what calling it costs
+        getattr(ranklog, name)
     agent = 0
     if condition == "stopped":
         agent = stop_agent(folder)

@@ -179,11 +179,6 @@ def _whole(value: Any) -> int | None:
     return plain if isinstance(plain, int) else None
 
 
-def phase(name: str) -> Handle:
-    """`with ranklog.phase("checkpoint"):` — metadata `phase` on every line inside."""
-    return context(phase=name)
-
-
 class _IterationHandle(Handle):
     """Of `iteration`. In a `with`, this thread has its own."""
 

@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 from time import monotonic_ns
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ranklog.produce import output, records, spool, trouble
 from ranklog.produce.calls import Call, call_at
@@ -52,6 +52,15 @@ from ranklog.produce.rings import WORKER_RING_BYTES, ring_bytes, rings_folder
 # Definitions of each kind; what comes later is told with each of its lines.
 DEFINED_MAX = 65_536
 POLL_S = 0.02
+
+
+class Moment(NamedTuple):
+    """What a record is stamped with. `inline`: metadata of a context that has no number."""
+
+    ts_ns: int
+    context: int
+    inline: dict[str, Any] | None
+    iteration: int | None
 
 
 class Producer:
@@ -204,15 +213,22 @@ class Producer:
             fields += [metadata or None, trace]
         out.write(records.encode(fields), level >= 30, drop_class(level))
 
-    def telemetry(self, values: dict[str, Any], dims: dict[str, Any] | None) -> None:
-        """Values of one moment, cleaned, with all their words."""
+    def moment(self) -> Moment:
+        """Now, here: what a record is stamped with that is written later."""
+        context, inline = self._context()
+        return Moment(now_ns(), context, inline, self._iteration())
+
+    def telemetry(
+        self, values: dict[str, Any], dims: dict[str, Any] | None, moment: Moment | None = None
+    ) -> None:
+        """Values of one moment (None: this one), cleaned, with all their words."""
         out = self._output or self._reopen()
         if out is None:
             return
-        context, inline = self._context()
+        ts_ns, context, inline, iteration = moment or self.moment()
         if inline:
             dims = {**inline, **(dims or {})}
-        fields = [TELEMETRY, now_ns(), context, self._iteration(), values, dims or None]
+        fields = [TELEMETRY, ts_ns, context, iteration, values, dims or None]
         out.write(records.encode(fields), False, output.TELEMETRY)
 
     def _long_line(self, call: Call, message: Any, arguments: Any) -> None:

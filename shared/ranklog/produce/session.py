@@ -89,6 +89,7 @@ class Session:
 
         `ending`: the process does too, and what it prints until then is captured still.
         """
+        timeout_s = telemetry.settle(timeout_s)
         telemetry.attach(None)
         if self._fast is not None:
             self._fast.remove()
@@ -283,7 +284,7 @@ def flush(timeout_s: float = 5.0) -> int:
     if _session is None:
         return 0
     try:
-        return _session.producer.flush(timeout_s)
+        return _session.producer.flush(telemetry.settle(timeout_s))
     except Exception:
         trouble.swallow("flushing")
         return 0

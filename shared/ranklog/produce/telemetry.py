@@ -7,7 +7,7 @@ single float is written here as `Ring.write` writes, without its calls: half of 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import monotonic_ns
 from typing import Any
 
@@ -21,6 +21,8 @@ _pack_double = struct.Struct("@HxBIllLd").pack_into
 _DOUBLE_BYTES = 40
 _HEAD = ring.HEAD
 _producer: Producer | None = None
+# Called before a flush, with its time-out: what brings values that are on their way.
+settlers: list[Callable[[float], None]] = []
 # The producer's: words of series of one value, where there is a ring.
 _doubles: dict[str, int] = {}
 
@@ -30,6 +32,19 @@ def attach(producer: Producer | None) -> None:
     global _doubles, _producer
     _producer = producer
     _doubles = {} if producer is None else producer.doubles
+
+
+def attached() -> Producer | None:
+    """Where values go now."""
+    return _producer
+
+
+def settle(timeout_s: float) -> float:
+    """Let what is on its way arrive; how much of the time is left."""
+    ends = monotonic_ns() + int(timeout_s * 1e9)
+    for settler in settlers:
+        settler(max(0.0, (ends - monotonic_ns()) / 1e9))
+    return max(0.0, (ends - monotonic_ns()) / 1e9)
 
 
 def telemetry(values: Mapping[str, Any], /, **dims: Any) -> None:
