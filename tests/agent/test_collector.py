@@ -4,6 +4,7 @@ import logging
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from ranklog import limits
 from ranklog.agent import collector as collecting
 from ranklog.agent import sending
 from ranklog.agent.collector import Collector
+from ranklog.agent.sinks import Frame, Outcome
 from ranklog.errors import BadInput, Unavailable
 from ranklog.model.frame import StreamEnd
 from ranklog.produce import spool
@@ -111,7 +113,7 @@ def test_a_frame_that_is_refused_is_kept_and_the_rest_goes_on(
     collector.finish(1.0)
     one.close()
 
-    assert texts(tmp_path) == ["b"]
+    assert [line.text for line in lines_in(tmp_path / "stream") if line.channel != "agent"] == ["b"]
     [kept] = (tmp_path / "spool" / "refused").glob("*.frame")
     assert [line.text for line in lines_of(decode_frame(kept.read_bytes()))] == ["a"]
     assert collector.sender.refused == 1
@@ -215,3 +217,50 @@ def test_a_process_that_runs_has_heartbeats_and_one_that_is_gone_has_none(
     beats = [entry.alive_ns for entry in streams_in(tmp_path / "stream") if entry.alive_ns]
     seconds = [(ns - beats[0]) // limits.SECOND_NS for ns in beats]
     assert seconds == [0, 10, 20, 30, 40, 50, 60, 120, 180, 240, 300]
+
+
+def test_who_waits_for_a_sink_that_makes_batches_waits_for_no_batch(
+    tmp_path: Path, stream: DiskStream
+) -> None:
+    class Batches:
+        batch_age_s = 1_000.0
+
+        def put_all(self, frames: Sequence[Frame]) -> list[Outcome]:
+            for key, data in frames:
+                stream.put(key, data)
+            return [Outcome()] * len(frames)
+
+    one = producer(tmp_path)
+    one.has_destination = True
+    collector = Collector(tmp_path / "spool", Batches())
+    say(one, "a")
+    collector.poll()
+    assert texts(tmp_path) == []
+    assert one.flush(0.0) == 1  # asks the agent, and gives up at once
+
+    collector.poll()
+    assert texts(tmp_path) == ["a"]
+    assert one.flush(0.0) == 0
+    one.close()
+    collector.close()
+
+
+def test_while_somebody_waits_the_next_look_is_soon(tmp_path: Path) -> None:
+    class Hole:
+        batch_age_s = 1_000.0
+
+        def put_all(self, frames: Sequence[Frame]) -> list[Outcome]:
+            return [Outcome(Unavailable("down"))] * len(frames)
+
+    one = producer(tmp_path)
+    one.has_destination = True
+    collector = Collector(tmp_path / "spool", Hole())
+    say(one, "a")
+    assert collector.pause_s == collecting.POLL_S
+    one.flush(0.0)
+    collector.poll(send=False)
+    assert collector.pause_s == collecting.POLL_WAITED_S
+    collector.sender.step()
+    assert collector.pause_s == collecting.POLL_S  # looking more often would not help
+    one.close()
+    collector.close()

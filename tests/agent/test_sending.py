@@ -3,14 +3,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
-from ranklog.agent import sending
 from ranklog.agent.sending import Sender
 from ranklog.agent.sinks import Frame, Outcome
 from ranklog.agent.wal import Wal
 from ranklog.agent.wal_segment import WalFrame
-from ranklog.errors import BadInput, Unavailable
+from ranklog.errors import Unavailable
 
 
 class Clock:
@@ -73,17 +70,29 @@ def test_a_sink_that_makes_objects_gets_batches_and_not_every_frame(tmp_path: Pa
     assert sender.step(hurry=True)
 
 
-def test_refused_frames_are_kept_the_last_of_them_and_the_rest_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sending, "REFUSED_MAX", 2)
-    wal = wal_of(tmp_path, b"a", b"b", b"c")
-    sender = Sender(wal, Told(Outcome(BadInput("no"))), tmp_path / "refused")
+def test_what_somebody_waits_for_is_sent_without_filling_a_batch(tmp_path: Path) -> None:
+    wal, told, clock = wal_of(tmp_path, b"a"), Told(), Clock()
+    told.batch_age_s = 10.0
+    sender = Sender(wal, told, tmp_path / "refused", clock=clock)
+    assert not sender.step()
+
+    sender.urge(wal.end)
+    wal.append([WalFrame(0, "k", b"b")], {})
+    assert sender.is_urged
+    assert sender.step()
+    assert told.seen == [[b"a", b"b"]]
+    wal.append([WalFrame(0, "k", b"c")], {})
+    assert not sender.is_urged
+    assert not sender.step()
+
+
+def test_who_waits_for_a_destination_that_is_down_waits_as_everybody(tmp_path: Path) -> None:
+    wal, clock = wal_of(tmp_path, b"a"), Clock()
+    sender = Sender(wal, Told(Outcome(Unavailable("down"))), tmp_path / "refused", clock=clock)
+    sender.urge(wal.end)
     sender.step()
 
-    kept = [path.read_bytes() for path in sorted((tmp_path / "refused").glob("*.frame"))]
-    assert kept == [b"b", b"c"]
-    assert (sender.refused, wal.unsent) == (3, 0)
+    assert not sender.is_urged
 
 
 def test_waits_double_from_failure_to_failure_and_are_drawn_from_nothing_on(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ranklog import limits
+from ranklog.agent import refused
 from ranklog.agent.admission import Admission
 from ranklog.agent.endings import Endings
 from ranklog.agent.exits import has_writers
@@ -33,7 +34,8 @@ from ranklog.agent.wal import Place, Wal
 from ranklog.produce import spool
 from ranklog.produce.clock import now_ns
 
-POLL_S = 0.1
+# Between two looks; while somebody waits for what is being sent, he learns of it sooner.
+POLL_S, POLL_WAITED_S = 0.1, 0.01
 FRAME_AGE_NS = limits.SECOND_NS
 URGENT_AGE_NS = limits.SECOND_NS // 5
 # Portions of one process that are read before the next one has its turn.
@@ -72,7 +74,12 @@ class Collector:
         admission = Admission()
         boot = boot_id() if boot is None else boot
         self.ledger = Ledger(folder, boot, self.options.quota_bytes, admission)
-        self.sender = Sender(self.ledger.wal, sink, folder / "refused")
+        self.sender = Sender(
+            self.ledger.wal,
+            sink,
+            folder / refused.FOLDER,
+            refused_bytes_max=self.options.quota_bytes // refused.QUOTA_PART,
+        )
         policy = Policy(self.options.masker, admission, self.options.sampler)
         self.processes = Processes(folder, policy, self.ledger)
         self._framer = self.ledger.framer
@@ -91,6 +98,11 @@ class Collector:
         is_open = self._tail is not None and self._tail.is_open
         return not is_open and self.processes.is_idle() and not self.ledger.frames_left
 
+    @property
+    def pause_s(self) -> float:
+        """How long nobody need look."""
+        return POLL_WAITED_S if self.sender.is_urged else POLL_S
+
     def exited(self, pid: int, start: str, code: int) -> None:
         """A launcher tells how its child ended (negative: the signal)."""
         self._endings.tell(pid, start, code)
@@ -102,7 +114,7 @@ class Collector:
         not where another thread does.
         """
         self._discover()
-        self.ledger.look_at_quota(self._streams)
+        self.ledger.look_at_quota(self._streams, self.sender.kept.bytes)
         more = False
         if self.ledger.is_settled():
             more = self._read(hurry)
@@ -112,14 +124,29 @@ class Collector:
                     more = followed.read(self._framer, now, final=hurry) or more
             self._framer.fence_past_hours(self._streams(), now)
             self.processes.beat(self._framer, now)
+            self.processes.tell_refused(self._framer, now, self.sender.kept.reason)
+            somebody_waits = self.processes.somebody_waits()
             ages = {"age_ns": FRAME_AGE_NS, "urgent_age_ns": URGENT_AGE_NS}
-            if self.processes.somebody_waits() or hurry or self._framer.is_due(now, **ages):
+            if somebody_waits or hurry or self._framer.is_due(now, **ages):
                 self._commit()
+            if somebody_waits:
+                self.sender.urge(self.wal.end)
         if send:
             while self.sender.step(hurry=hurry):
                 pass
+        self._note_refused()
         self.processes.acknowledge(self.sender.delivered)
         return more
+
+    def _note_refused(self) -> None:
+        """Before anything is acknowledged: what was refused is not delivered."""
+        told = self.sender.kept.told
+        while told:
+            refusal = told.popleft()
+            self.processes.refused(refusal)
+            if not refusal.kept:
+                for entry in refusal.streams:
+                    self.ledger.lose(entry, "refused")
 
     def finish(self, timeout_s: float) -> int:
         """`drain`, then `close`."""

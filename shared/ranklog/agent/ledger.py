@@ -47,14 +47,14 @@ class Ledger:
         self.wal = Wal(folder / "wal")
         self.quota_bytes = quota_bytes
         self.used_bytes = 0
-        self.lines_lost = 0  # to the quota
+        self.lines_lost = 0  # to the quota, or refused and not kept
         self.disk_error = ""
         self.before: State = {}
         self._folder = folder
         self._admission = admission
         self._uncommitted: _Uncommitted | None = None
         self._looked_at = 0.0
-        self._untold: Counter[Stream] = Counter()
+        self._untold: Counter[tuple[Stream, str]] = Counter()
         known = self.section("agent")
         self.is_continued = known.get("boot") == boot
         if self.is_continued:
@@ -95,7 +95,7 @@ class Ledger:
         place = self._append(waiting)
         if place is None:
             wanted = 2 * sum(len(frame.data) for frame in waiting.frames)
-            if quota.make_room(self.wal, wanted, self._lost):
+            if quota.make_room(self.wal, wanted, self.lose):
                 place = self._append(waiting)
         if place is None:
             return False
@@ -103,19 +103,24 @@ class Ledger:
         waiting.committed(place)
         return True
 
-    def look_at_quota(self, streams: Callable[[], Sequence[StreamState]]) -> None:
-        """Once a second: how full the spool is, what is refused, what has to go."""
+    def look_at_quota(
+        self, streams: Callable[[], Sequence[StreamState]], beside_bytes: int = 0
+    ) -> None:
+        """Once a second: how full the spool is, what is not admitted, what has to go.
+
+        `beside_bytes`: what of the spool lies in folders beside the log.
+        """
         self._tell_lost(streams)
         now = time.monotonic()
         if now - self._looked_at < QUOTA_LOOK_S:
             return
         self._looked_at = now
-        self.used_bytes = quota.used_bytes(self._folder, self.wal)
+        self.used_bytes = quota.used_bytes(self._folder, self.wal) + beside_bytes
         self._admission.update(self.used_bytes, self.quota_bytes)
         if self.used_bytes <= self.quota_bytes:
             return
         wanted = int(self.used_bytes - self.quota_bytes * quota.DROP_TO)
-        quota.make_room(self.wal, wanted, self._lost)
+        quota.make_room(self.wal, wanted, self.lose)
         self._tell_lost(streams)
 
     def _append(self, waiting: _Uncommitted) -> Place | None:
@@ -125,18 +130,19 @@ class Ledger:
             self.disk_error = str(error)
             return None
 
-    def _lost(self, entry: FrameStream) -> None:
+    def lose(self, entry: FrameStream, reason: str = "spool quota") -> None:
+        """Lines of a stream are gone for good; it tells so as soon as it can."""
         self.lines_lost += entry.rows
-        self._untold[entry.stream] += entry.rows
+        self._untold[entry.stream, reason] += entry.rows
 
     def _tell_lost(self, streams: Callable[[], Sequence[StreamState]]) -> None:
         """Streams tell of what was dropped of them; those that have ended have a gap."""
         if not self._untold:
             return
-        for state in streams():
-            lines = self._untold.pop(state.stream, 0)
-            if lines and not state.ended:
-                self.framer.drop(state, lines, "spool quota")
+        states = {state.stream: state for state in streams() if not state.ended}
+        for (stream, reason), lines in self._untold.items():
+            if lines and stream in states:
+                self.framer.drop(states[stream], lines, reason)
         self._untold.clear()
 
 

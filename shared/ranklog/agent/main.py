@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ranklog.agent import status
-from ranklog.agent.collector import POLL_S, Collector, Options
+from ranklog.agent.collector import Collector, Options
 from ranklog.agent.host import HostStreams
 from ranklog.agent.host_logs import parse_host_logs
 from ranklog.agent.sending import Sender
@@ -86,7 +86,7 @@ def run(
         if not (folder / "wal").is_dir():  # somebody removed the spool: nothing can be kept
             return
         if not more:
-            stop.wait(POLL_S)
+            stop.wait(collector.pause_s)
     sending.hurry = True
     collector.drain(STOP_S if not _is_abandoned(collector, time.monotonic()) else 0.0, send=False)
     _tell(folder, collector, destination, started_at)
@@ -145,7 +145,9 @@ def work(
             sink = sink or open_sink(destination, os.environ)
             spool.tell_agent_error(folder, None)
             if once:
-                return 1 if Collector(folder, sink, options).finish(timeout_s=ONCE_S) else 0
+                collector = Collector(folder, sink, options)
+                left = collector.finish(timeout_s=ONCE_S)
+                return 1 if left or collector.sender.refused else 0
             run(folder, sink, stop, options, destination)
         # Who announced itself while we still held the lock relies on us.
         if stop.is_set() or not any(spool.announced(folder)):

@@ -57,6 +57,9 @@ class SpooledProcess:
         self.failures, self.failure = 0, ""  # of reading it
         # Of heartbeats: when the last was, when it last said something, and how much it had said.
         self.beat_ns = self.spoke_ns = self.beat_lines = 0
+        # Lines that the destination refused: since it began, and not told of yet.
+        self.refused = spool.read_refused(folder, files.incarnation)
+        self.refused_untold, self.refused_told_ns = 0, 0
         self._folder = folder
         self._streams: dict[str, StreamState] = {}
         self._committed: dict[str, Any] | None = None
@@ -135,6 +138,13 @@ class SpooledProcess:
             row.iteration = self.sdk.lines.last_iteration
         framer.add(self.state(AGENT_CHANNEL), row)
 
+    def tell_refused(self, framer: Framer, now_ns: int, reason: str) -> None:
+        """One line, in the same stream, on lines that the destination did not take."""
+        lines = f"{self.refused_untold} line{'s were' if self.refused_untold > 1 else ' was'}"
+        text = f"{lines} refused and not delivered: {reason}"
+        framer.add(self.state(AGENT_CHANNEL), Row(now_ns, [text.encode()], WARNING))
+        self.refused_untold, self.refused_told_ns = 0, now_ns
+
     # --- where it stands ------------------------------------------------------------------------
 
     def saved(self) -> dict[str, Any]:
@@ -178,7 +188,7 @@ class SpooledProcess:
     def unlink(self) -> None:
         """Remove the files; the one that announces the process goes first."""
         self.close()
-        names = ("process", "acked", "copies", "exit", "flush")
+        names = ("process", "acked", "refused", "copies", "exit", "flush")
         paths = [self._folder / f"{self.incarnation}.{name}" for name in names]
         paths += [self._folder / name for name in self.files.files.values()]
         for path in paths:

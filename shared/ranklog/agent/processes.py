@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ranklog import limits
-from ranklog.agent.framer import Framer
+from ranklog.agent.framer import TELEMETRY_CHANNEL, Framer
 from ranklog.agent.ledger import Ledger
-from ranklog.agent.process import Policy, SpooledProcess
+from ranklog.agent.process import AGENT_CHANNEL, Policy, SpooledProcess
+from ranklog.agent.refused import Refusal
 from ranklog.agent.rows import StreamState
 from ranklog.agent.wal import Place, State
 from ranklog.produce import spool
@@ -23,6 +24,8 @@ FAILURES_MAX = 3
 # A process that runs is told of so often; one that says nothing for longer than the second number,
 # only that often: its heartbeats are then objects of their own.
 BEAT_NS, QUIET_BEAT_NS = 10 * limits.SECOND_NS, 60 * limits.SECOND_NS
+# Of what the destination refuses of a process, a line is said so often at most.
+REFUSED_NS = 10 * limits.SECOND_NS
 
 
 class Processes:
@@ -104,6 +107,27 @@ class Processes:
             if now_ns - process.beat_ns >= (QUIET_BEAT_NS if quiet else BEAT_NS):
                 process.beat_ns = now_ns
                 framer.beat(process.streams[0], now_ns)
+
+    def refused(self, refusal: Refusal) -> None:
+        """The destination did not take a frame: who waits for its lines is told the truth."""
+        for entry in refusal.streams:
+            process = self.known.get(entry.stream.incarnation.partition(".")[0])
+            # What is said of refused lines would else be refused, and said so, for ever.
+            if process is None or not entry.rows or entry.stream.channel == AGENT_CHANNEL:
+                continue
+            process.refused_untold += entry.rows
+            if entry.stream.channel in (spool.JOURNAL, TELEMETRY_CHANNEL):
+                process.refused += entry.rows
+                with contextlib.suppress(OSError):
+                    spool.write_refused(self._folder, process.incarnation, process.refused)
+
+    def tell_refused(self, framer: Framer, now_ns: int, reason: str) -> None:
+        """A line now and then in the streams of processes that run still."""
+        for process in self.known.values():
+            if process.refused_untold and not (process.is_over or process.done):
+                told_ns = process.refused_told_ns
+                if not told_ns or now_ns - told_ns >= REFUSED_NS:
+                    process.tell_refused(framer, now_ns, reason)
 
     def somebody_waits(self) -> bool:
         """A process that said good-bye, or asked, is not kept waiting for a frame to fill."""

@@ -12,14 +12,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ranklog.agent.refused import BYTES_MAX, RefusedFrames
 from ranklog.agent.rows import KEPT
 from ranklog.agent.sinks import EachSink, Frame, Outcome, SingleSink, Sink, is_refused
-from ranklog.agent.wal import Pending, State, Wal
+from ranklog.agent.wal import Pending, Place, State, Wal
 from ranklog.errors import RanklogError, Unavailable
 
 RETRY_FIRST_S, RETRY_MAX_S = 0.1, 30.0
-# Refused frames that are kept; the oldest go.
-REFUSED_MAX = 1_000
 
 
 class Sender:
@@ -31,16 +30,18 @@ class Sender:
         sink: Sink | SingleSink,
         refused_folder: Path,
         *,
+        refused_bytes_max: int = BYTES_MAX,
         clock: Callable[[], float] = time.monotonic,
         draw: Callable[[float, float], float] = random.uniform,
     ) -> None:
         self._wal = wal
         self._sink: Sink = sink if isinstance(sink, Sink) else EachSink(sink)
-        self._refused_folder = refused_folder
+        self.kept = RefusedFrames(refused_folder, bytes_max=refused_bytes_max)
         self._clock = clock
         self._draw = draw
         self._failures = 0
         self._waiting_since: float | None = None
+        self._urged: Place = (0, 0)
         # State changes of blocks that are delivered; whoever reads them takes them out.
         self.delivered: deque[tuple[tuple[int, int], State]] = deque()
         self.urgent_first = False  # what is kept longest goes first: there is little time
@@ -78,6 +79,15 @@ class Sender:
         self._note(error, wait_s, progress=bool(done))
         return bool(done)
 
+    def urge(self, place: Place) -> None:
+        """Somebody waits for what is in the log before that place: no batch is filled for it."""
+        self._urged = max(self._urged, place)
+
+    @property
+    def is_urged(self) -> bool:
+        """Whether somebody waits, and not in vain."""
+        return self.failing_since is None and self._wal.front < self._urged
+
     def _put(self, frames: Sequence[Frame]) -> list[Outcome]:
         """A bug in a sink, or an error of a library that nobody translated, must not end sending."""
         try:
@@ -89,6 +99,8 @@ class Sender:
         """Whether a sink that makes objects of batches should make one now."""
         age_s: float = getattr(self._sink, "batch_age_s", 0.0)
         if not age_s or (len(frames) > 1 and sum(len(f.data) for f in frames) > 2_000_000):
+            return True
+        if (frames[0].number, frames[0].block.at) < self._urged:
             return True
         if self._waiting_since is None:
             self._waiting_since = now
@@ -111,11 +123,4 @@ class Sender:
         """A frame that is refused for good is kept, and the rest goes on."""
         self.refused += 1
         self.last_error = f"refused: {error}"
-        try:
-            self._refused_folder.mkdir(mode=0o700, exist_ok=True)
-            name = f"{time.time_ns():020d}.{frame.number}.{frame.entry.at}.frame"
-            (self._refused_folder / name).write_bytes(frame.data)
-            for old in sorted(self._refused_folder.glob("*.frame"))[:-REFUSED_MAX]:
-                old.unlink(missing_ok=True)
-        except OSError as lost:
-            self.last_error += f" (and not kept: {lost})"
+        self.kept.keep(frame.entry.key, frame.data, f"{frame.number}.{frame.entry.at}", str(error))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
+import json
 import time
 import urllib.error
 import urllib.request
@@ -17,6 +20,8 @@ from ranklog.errors import BadInput, RanklogError, Throttled, TooLarge, Unavaila
 HTTP_TIMEOUT_S = 10
 # What a server may ask us to wait at most.
 RETRY_AFTER_S_MAX = 300.0
+# Of what a server says with a refusal.
+SAID_BYTES_MAX, SAID_CHARS_MAX = 4_096, 300
 Frame = tuple[str, bytes]  # partition key, bytes
 
 
@@ -188,14 +193,15 @@ class HttpSink:
             raise Unavailable(f"{self._url} answered no HTTP: {error!r}") from error
 
     def _refusal(self, error: urllib.error.HTTPError) -> RanklogError:
-        what = f"{error.url} answered {error.code}"
+        what = f"{error.url} answered {error.code}{_said(error)}"
         wait_s = self._retry_after(error.headers.get("Retry-After", ""))
         if error.code == 429 or wait_s:
             return RetryAfter(what, wait_s)
-        if error.code >= 500 or error.code in (401, 403, 404, 408):
-            # A key or an address that is wrong now can be set right: the lines wait in the spool.
-            return Unavailable(what)
-        return TooLarge(what) if error.code == 413 else BadInput(what)
+        if error.code == 413:
+            return TooLarge(what)
+        # Of any other answer than these it is the key, the address or the server that is wrong, not
+        # the frame: it can be set right, and until then the lines wait in the spool.
+        return BadInput(what) if error.code in (400, 422) else Unavailable(what)
 
     def _retry_after(self, value: str) -> float:
         """Seconds, from a number of them or a date; 0 where neither is there."""
@@ -207,3 +213,15 @@ class HttpSink:
             except (ValueError, TypeError):
                 return 0.0
         return min(max(wait_s, 0.0), RETRY_AFTER_S_MAX) if wait_s == wait_s else 0.0
+
+
+def _said(error: urllib.error.HTTPError) -> str:
+    """What the body says, of a problem its detail; "" where it says nothing that can be shown."""
+    try:
+        text = error.read(SAID_BYTES_MAX).decode("utf-8", "replace").strip()
+    except (OSError, ValueError, http.client.HTTPException):
+        return ""
+    with contextlib.suppress(ValueError, AttributeError):
+        text = str(json.loads(text).get("detail", ""))
+    text = " ".join(text.split())[:SAID_CHARS_MAX]
+    return f": {text}" if text and not text.startswith("<") else ""

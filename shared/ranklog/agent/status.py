@@ -40,6 +40,13 @@ def describe(collector: Collector, destination: str, started_at: float) -> dict[
             "refused": sender.refused,
             "last_at": sender.last_sent_at,
         },
+        "refused": {
+            "frames": sender.kept.frames,
+            "bytes": sender.kept.bytes,
+            "lost_frames": sender.kept.lost_frames,
+            "lost_lines": sender.kept.lost_lines,
+            "reason": sender.kept.reason,
+        },
         "error": sender.last_error if sender.failing_since is not None else "",
         "disk_error": ledger.disk_error,
         "damaged_frames": wal.damaged,

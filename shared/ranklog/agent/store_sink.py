@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from ranklog.agent.sinks import TAKEN, Frame, Outcome
+from ranklog.agent.sinks import TAKEN, Frame, Outcome, is_refused
 from ranklog.errors import RanklogError
 from ranklog.ingest.batch import ingest_batch
 from ranklog.ingest.tenant_rules import TenantRules
@@ -32,7 +32,14 @@ class StoreSink:
     def put_all(self, frames: Sequence[Frame]) -> list[Outcome]:
         arrival_ns = time.time_ns()
         records = [Record(data, arrival_ns, _sequence(data)) for _, data in frames]
-        agent = _sequence(frames[0][1]).partition("-")[0]
+        outcome = self._ingest(records)
+        if outcome.error is None or not is_refused(outcome.error) or len(records) == 1:
+            return [outcome] * len(records)
+        # One of them is at fault: the others are not refused with it.
+        return [self._ingest([record]) for record in records]
+
+    def _ingest(self, records: Sequence[Record]) -> Outcome:
+        agent = records[0].sequence.partition("-")[0]
         try:
             ingest_batch(
                 records,
@@ -43,8 +50,8 @@ class StoreSink:
                 last=records[-1].sequence,
             )
         except RanklogError as error:
-            return [Outcome(error)] * len(frames)
-        return [TAKEN] * len(frames)
+            return Outcome(error)
+        return TAKEN
 
 
 def _sequence(data: bytes) -> str:

@@ -111,6 +111,8 @@ def _lines(folder: Path, found: dict[str, Any]) -> Iterator[str]:
         f"sent       {sent['frames']:,} frames, {shown_bytes(sent['bytes'])}, "
         f"last {_ago(sent['last_at'])}, refused {sent['refused']}"
     )
+    if found["refused"]["frames"] or found["refused"]["lost_frames"]:
+        yield f"refused    {_refused(folder, found['refused'])}"
     yield (
         f"disk       {shown_bytes(space['used_bytes'])} of {shown_bytes(space['quota_bytes'])}"
         f"{', lost ' + format(found['lost_by_quota'], ',') + ' lines' if found['lost_by_quota'] else ''}"
@@ -126,6 +128,16 @@ def _lines(folder: Path, found: dict[str, Any]) -> Iterator[str]:
     for key, word in (("error", "error"), ("disk_error", "disk error")):
         if found[key]:
             yield f"{word:<10} {found[key]}"
+
+
+def _refused(folder: Path, kept: dict[str, Any]) -> str:
+    says = (
+        f"{kept['frames']:,} kept ({shown_bytes(kept['bytes'])}), "
+        f"ranklog replay {folder / 'refused'} sends them"
+    )
+    if kept["lost_frames"]:
+        says += f"; {kept['lost_frames']:,} with {kept['lost_lines']:,} lines had no room"
+    return f"{says}: {kept['reason']}" if kept["reason"] else says
 
 
 def _rows(process: dict[str, Any]) -> Iterator[list[object]]:

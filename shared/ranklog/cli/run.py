@@ -21,6 +21,7 @@ FAR_S = 5.0
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Run the command to its end, deliver, and end as it did."""
+    from ranklog.agent.refused import FOLDER, kept_count
     from ranklog.launch.job import DELIVER_S, Job, identity_of, run_job, spool_for, wait_delivered
     from ranklog.launch.parent import end_as
     from ranklog.produce.spool import agent_error
@@ -46,11 +47,13 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     )
     if job.config is not None and not job.config.is_file():
         raise BadInput(f"no file {job.config}", hint="--config names the job's configuration")
+    kept_before = kept_count(job.folder / FOLDER)
     code = run_job(job)
     if destination is not None:
         delivered = wait_delivered(job, DELIVER_S if near else FAR_S)
         why = "" if delivered else agent_error(job.folder)
         _finish(delivered, why, f"{job.identity.run}@{job.identity.launch}", near)
+        _tell_refused(job.folder / FOLDER, kept_before)
     console.close()
     return end_as(code)
 
@@ -88,3 +91,15 @@ def _finish(delivered: bool, why: str, run_id: str, near: str | None) -> None:
     elif near and sys.stderr.isatty():
         words = ["ranklog", "search", "--run", run_id, "--store", near]
         print(f"ranklog: {shlex.join(words)}", file=sys.stderr)
+
+
+def _tell_refused(kept: Path, before: int) -> None:
+    """Frames that the destination did not take while the command ran."""
+    from ranklog.agent.refused import kept_count
+
+    if (count := kept_count(kept) - before) > 0:
+        frames = "1 frame was" if count == 1 else f"{count:,} frames were"
+        print(
+            f"ranklog: {frames} refused and not delivered; ranklog replay {kept} sends what is kept",
+            file=sys.stderr,
+        )

@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from ranklog.agent.host_logs import AUTO, Missing, find_host_logs
+from ranklog.agent.refused import FOLDER, kept_count
 from ranklog.doctor.check import NOTE, OK, PROBLEM, Check
 from ranklog.errors import NotFound, RanklogError
 from ranklog.produce import spool
@@ -29,7 +30,13 @@ _TIMEX_BYTES = 512  # more than the kernel's structure
 def check_agent(folder: Path) -> Check:
     """Whether an agent works on the spool, and what waits there."""
     waiting = len(list(folder.glob("*.process"))) if folder.is_dir() else 0
-    facts = (("folder", str(folder)), ("processes", waiting))
+    kept = folder / FOLDER
+    refused = kept_count(kept)
+    facts = (("folder", str(folder)), ("processes", waiting), ("refused", refused))
+    if refused:
+        says = f"{refused} frames of {folder} were refused by their destination, and are kept"
+        do = f"ranklog agent status says why; ranklog replay {kept} sends them"
+        return Check("agent", NOTE, says, do, facts)
     if folder.is_dir() and spool.has_collector(folder):
         return Check("agent", OK, f"an agent works on {folder}", facts=facts)
     if waiting:

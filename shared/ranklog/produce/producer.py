@@ -376,7 +376,8 @@ class Producer:
                 trouble.once("agent", f"nothing is sent: {why}; lines stay in {self.folder}")
                 break  # no agent comes: waiting would be in vain
             time.sleep(POLL_S)
-        return max(0, target - acknowledged)
+        refused = spool.read_refused(self.folder, self.process.incarnation)
+        return min(target, max(0, target - acknowledged) + refused)
 
     def close(self) -> None:
         """The end of this process's lines; later ones are dropped."""

@@ -7,6 +7,7 @@
     <incarnation>.stdout    what was written to fd 1, as it was
     <incarnation>.flush     somebody waits for its delivery
     <incarnation>.acked     how far the collector delivered: offset and records, two uint64
+    <incarnation>.refused   of these, lines that the destination refused: uint64
     collector.lock          held by the one collector of the folder; its pid, for people
     agent.status            JSON: what the collector does, where it sends
     agent.error             why the last one that was started could not work
@@ -29,7 +30,7 @@ from pathlib import Path
 from ranklog.model.stream import Stream
 from ranklog.produce.identity import Identity
 
-ACK = struct.Struct("<QQ")
+ACK, REFUSED = struct.Struct("<QQ"), struct.Struct("<Q")
 JOURNAL = "logging"  # the channel of the SDK's lines, and the journal's name among the files
 # Among the files of a process too; no streams of their own: what they hold is of JOURNAL's stream.
 # The ring's name is a whole path, on tmpfs if there is room; a process may have none.
@@ -221,6 +222,24 @@ def read_ack(path: Path) -> tuple[int, int]:
     except OSError:
         return 0, 0
     return ACK.unpack(data) if len(data) == ACK.size else (0, 0)
+
+
+def write_refused(folder: Path, incarnation: str, lines: int) -> None:
+    """How many lines of a process were refused, and are kept or lost, since it began."""
+    fd = os.open(folder / f"{incarnation}.refused", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.pwrite(fd, REFUSED.pack(lines), 0)
+    finally:
+        os.close(fd)
+
+
+def read_refused(folder: Path, incarnation: str) -> int:
+    """Lines of a process that were refused; 0 before the first."""
+    try:
+        data = (folder / f"{incarnation}.refused").read_bytes()
+    except OSError:
+        return 0
+    return int(REFUSED.unpack(data)[0]) if len(data) == REFUSED.size else 0
 
 
 @contextlib.contextmanager
