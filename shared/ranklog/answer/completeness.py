@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ranklog.limits import HOUR_NS, WORLD_RANKS_MAX
 from ranklog.model.answer import Completeness
@@ -60,8 +60,7 @@ class Window:
         )
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class _Part:
+class _Part(NamedTuple):
     """A seq range that was seen. Lines before it are not later than `before`, lines after it not
     earlier than `after` (where time does not run back)."""
 
@@ -84,6 +83,12 @@ class _StreamState:
     drops: dict[str, int] = field(default_factory=dict)
     end: StreamEnd | None = None
     ranks: set[int] = field(default_factory=set)  # its own, and those of labelled lines
+    reached: int = 0  # first seq that nobody has seen
+    last_ts: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.stream.rank is not None:
+            self.ranks.add(self.stream.rank)
 
     @property
     def is_named_only(self) -> bool:
@@ -91,15 +96,10 @@ class _StreamState:
         return not (self.parts or self.fences or self.drops or self.end)
 
     def add(self, entry: StreamEntry) -> None:
-        self.ranks.update(rank for rank, _ in entry.ranks)
-        if self.stream.rank is not None:
-            self.ranks.add(self.stream.rank)
+        if entry.ranks:
+            self.ranks.update(rank for rank, _ in entry.ranks)
         if entry.ranges and entry.min_ts is not None and entry.max_ts is not None:
-            low, high, last = entry.min_ts, entry.max_ts, len(entry.ranges) - 1
-            self.parts += [
-                _Part(first, end, high if i else low, low if i < last else high, low, high)
-                for i, (first, end) in enumerate(entry.ranges)
-            ]
+            self._see(entry.ranges, entry.min_ts, entry.max_ts)
         for fence in entry.fences:
             # what an older heartbeat said of the hour is part of what a newer one says
             self.fences.setdefault(fence.hour, []).extend(fence.ranges)
@@ -112,14 +112,19 @@ class _StreamState:
     def seen(self) -> list[tuple[int, int]]:
         return union([(part.first, part.end) for part in self.parts])
 
-    @property
-    def reached(self) -> int:
-        """First seq that nobody has seen."""
-        return max((part.end for part in self.parts), default=0)
-
-    @property
-    def last_ts(self) -> int | None:
-        return max((part.high for part in self.parts), default=None)
+    def _see(self, ranges: Sequence[tuple[int, int]], low: int, high: int) -> None:
+        """Ranges of one entry, ascending, and its times."""
+        if len(ranges) == 1:  # nearly always
+            self.parts.append(_Part(*ranges[0], low, high, low, high))
+        else:
+            last = len(ranges) - 1
+            self.parts += [
+                _Part(first, end, high if i else low, low if i < last else high, low, high)
+                for i, (first, end) in enumerate(ranges)
+            ]
+        self.reached = max(self.reached, ranges[-1][1])
+        if self.last_ts is None or high > self.last_ts:
+            self.last_ts = high
 
 
 def stream_states(entries: Iterable[StreamEntry]) -> dict[str, _StreamState]:

@@ -40,6 +40,7 @@ from ranklog.layout.index_head import head_from_map, head_to_map
 from ranklog.layout.index_sites import sites_from_map, sites_to_map
 from ranklog.layout.index_times import times_from_list, times_to_list
 from ranklog.layout.packed import pack_integers, unpack_int32s, unpack_integers
+from ranklog.layout.point_index import SeriesTable, series_from_map, series_to_map
 from ranklog.limits import INDEX_SECTION_BYTES_MAX
 from ranklog.model.index import IndexHead, SiteCount, SiteTimes, TemplateRows
 
@@ -57,6 +58,7 @@ _SUMS = b"sums"  # indexes from before it have none
 _GRAMS = b"gram"  # only in indexes of segments of much text
 _VARIABLES = b"vars"  # only in indexes of segments of much text
 _TIMES = b"time"  # only where its bytes are few for the rows
+_SERIES = b"pnts"  # only in indexes of kind "point", with a segment
 # What a damaged section's msgpack may raise on its way into our values.
 _DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, struct.error)
 
@@ -76,6 +78,7 @@ def encode_index(
     grams: Sequence[GramFilter] = (),
     times: SiteTimes | None = None,
     sums: Sequence[int] = (),
+    series: SeriesTable | None = None,
 ) -> bytes:
     """Bytes of an index. `templates[tid]`; `head.version` is not read."""
     level = _LEVEL_SMALL if head.rows <= _ROWS_SMALL_MAX else _LEVEL
@@ -105,6 +108,8 @@ def encode_index(
         sections[_VARIABLES] = compress(longest_variables)
     if times is not None:
         sections[_TIMES] = packed(times_to_list(times))
+    if series is not None:
+        sections[_SERIES] = packed(series_to_map(series))
     offset = _PREFIX.size + _SECTION.size * len(sections)
     table = b""
     for tag, data in sections.items():
@@ -151,7 +156,7 @@ class SegmentIndex:
 
     def check(self) -> None:
         """Whether every section is there and undamaged, without unpacking any. Raises Corrupt."""
-        for tag in (*_TAGS, *({_SUMS, _GRAMS, _TIMES, _VARIABLES} & self._sections.keys())):
+        for tag in (*_TAGS, *({_SUMS, _GRAMS, _TIMES, _VARIABLES, _SERIES} & self._sections.keys())):
             self._stored(tag)
 
     def __repr__(self) -> str:
@@ -167,9 +172,16 @@ class SegmentIndex:
         return self._read(b"tmpl", lambda data: tuple(data.decode().split("\n")))
 
     @cached_property
+    def template_runs(self) -> tuple[Sequence[int], Sequence[int]]:
+        """Runs of rows of one template, in row order, without gaps: template and rows of each."""
+        return self._read(b"rows", lambda data: _runs_from_columns(_unpack(data), self.version))
+
+    @cached_property
     def template_rows(self) -> tuple[TemplateRows, ...]:
-        """Runs of rows of one template, in row order, without gaps."""
-        return self._read(b"rows", lambda data: _rows_from_columns(_unpack(data), self.version))
+        """The same, a value each."""
+        tids, counts = self.template_runs
+        firsts = accumulate(counts, initial=0)
+        return tuple(map(TemplateRows, tids, firsts, counts))
 
     @cached_property
     def longest_mixed(self) -> bytes:
@@ -207,6 +219,11 @@ class SegmentIndex:
         if len(found.counts) != len(self.sites):
             raise Corrupt(f"section time does not fit the call sites: {self.key}")
         return found
+
+    @cached_property
+    def series(self) -> SeriesTable:
+        """Series of a segment of points."""
+        return self._read(_SERIES, lambda data: series_from_map(_unpack(data)))
 
     @cached_property
     def footer_bytes(self) -> int:
@@ -315,10 +332,9 @@ def _rows_to_columns(rows: Sequence[TemplateRows]) -> list[list[Any]]:
     return [pack_integers([run.tid for run in rows]), pack_integers([run.rows for run in rows])]
 
 
-def _rows_from_columns(columns: Sequence[Any], version: int) -> tuple[TemplateRows, ...]:
+def _runs_from_columns(columns: Sequence[Any], version: int) -> tuple[Sequence[int], Sequence[int]]:
     integers = unpack_int32s if version == 1 else unpack_integers
-    runs, first = [], 0
-    for tid, count in zip(integers(columns[0]), integers(columns[1]), strict=True):
-        runs.append(TemplateRows(tid, first, count))
-        first += count
-    return tuple(runs)
+    tids, counts = integers(columns[0]), integers(columns[1])
+    if len(tids) != len(counts):
+        raise ValueError("templates and rows of runs do not fit each other")
+    return tids, counts

@@ -5,10 +5,10 @@ A *cell* is the rows of one template in one row group. A set of templates is a P
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
-from itertools import compress
+from itertools import accumulate, compress
 from typing import TypeVar, cast
 
 from ranklog.layout.index import SegmentIndex
@@ -37,6 +37,7 @@ class SegmentTables:
         self.all = (1 << len(index.templates)) - 1
         self.sites: object = None  # prune_sites.SiteTable, once a term asks for call sites
         self._known: dict[Hashable, object] = {}
+        self._cells: dict[int, dict[int, list[Rows]]] = {}
 
     def known(self, key: Hashable, work_out: Callable[[], T]) -> T:
         """What a term says of the segment, remembered. `key` holds the kind of answer and the term."""
@@ -49,17 +50,45 @@ class SegmentTables:
 
     # --- rows ---------------------------------------------------------------------------------
     @cached_property
-    def cells(self) -> tuple[dict[int, list[Rows]], ...]:
-        """Per row group the half-open row ranges of each template in it."""
-        groups: list[dict[int, list[Rows]]] = [{} for _ in self._index.head.row_groups]
-        for group, tid, low, high in _cells_of(self._index):
-            groups[group].setdefault(tid, []).append((low, high))
-        return tuple(groups)
+    def _runs(self) -> tuple[Sequence[int], list[int], list[int]]:
+        """Template of each run of rows; where each ends; the first run of each row group, whose last
+        may go on in the next."""
+        tids, counts = self._index.template_runs
+        ends = list(accumulate(counts))
+        edges = [group.first_row for group in self._index.head.row_groups]
+        return tids, ends, [bisect_right(ends, edge) for edge in edges]
+
+    def cells(self, group: int) -> dict[int, list[Rows]]:
+        """The half-open row ranges of each template in a row group."""
+        found = self._cells.get(group)
+        if found is None:
+            found = self._cells[group] = self._cells_of(group)
+        return found
+
+    def _cells_of(self, group: int) -> dict[int, list[Rows]]:
+        tids, ends, firsts = self._runs
+        described = self._index.head.row_groups[group]
+        low, end = described.first_row, described.first_row + described.rows
+        cells: dict[int, list[Rows]] = {}
+        at = firsts[group]
+        while low < end and at < len(ends):
+            high = min(ends[at], end)
+            if low < high:
+                cells.setdefault(tids[at], []).append((low, high))
+                low = high
+            at += 1
+        return cells
 
     @cached_property
     def present(self) -> tuple[int, ...]:
         """The set of templates that each row group has rows of."""
-        return tuple(mask(cells) for cells in self.cells)
+        tids, ends, firsts = self._runs
+        found = []
+        for group, described in enumerate(self._index.head.row_groups):
+            first, end = firsts[group], described.first_row + described.rows
+            past = bisect_left(ends, end, first) + 1 if described.rows else first
+            found.append(mask(tids[first:past]))
+        return tuple(found)
 
     def row_ranges(self, left: Sequence[int]) -> tuple[Rows, ...]:
         """Rows of the templates that are left of each row group, neighbours joined."""
@@ -71,7 +100,7 @@ class SegmentTables:
                 described = self._index.head.row_groups[group]
                 found = [(described.first_row, described.first_row + described.rows)]
             else:
-                cells = self.cells[group]
+                cells = self.cells(group)
                 found = sorted(rows for tid in bits(templates) for rows in cells.get(tid, ()))
             for low, high in found:
                 if ranges and ranges[-1][1] == low:
@@ -193,18 +222,3 @@ def bits(members: int) -> list[int]:
         found.append(lowest.bit_length() - 1)
         members ^= lowest
     return found
-
-
-def _cells_of(index: SegmentIndex) -> Iterator[tuple[int, int, int, int]]:
-    """(row group, template, first row, end row) in row order."""
-    edges = [(group.first_row, group.first_row + group.rows) for group in index.head.row_groups]
-    group = 0
-    for run in index.template_rows:
-        low, end = run.first_row, run.first_row + run.rows
-        while group < len(edges) and low < end:
-            high = min(end, edges[group][1])
-            if low < high:
-                yield group, run.tid, low, high
-                low = high
-            if high == edges[group][1]:
-                group += 1

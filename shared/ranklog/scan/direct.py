@@ -46,8 +46,8 @@ _TEXTS_ALL_MAX = 2_048
 _WHOLE_ROWS_MAX = 2_048
 # Conditions that are looked at one after the other.
 _SPANS_MAX = 64
-# So many pages of text (1 MiB each) are unpacked by two threads.
-_PAGES_FOR_THREADS = 4
+# So much text is unpacked by two threads.
+_BYTES_FOR_THREADS = 3 * 1024 * 1024
 _NAMED = (schema.CALL_SITE, schema.FUNCTION, schema.LOGGER)
 
 
@@ -268,7 +268,7 @@ class _Reading:
 
     def _unpacked(self, pages: list[Page]) -> Any:
         """The texts of whole pages; unpacking takes most of the time, so many are done in halves."""
-        if len(pages) < _PAGES_FOR_THREADS:
+        if len(pages) < 2 or sum(page.plain_bytes for page in pages) < _BYTES_FOR_THREADS:
             return _texts_of(excerpt(self._source, schema.TEXT, pages))
         half = len(pages) // 2
         beside = _pool().submit(_texts_of, excerpt(self._source, schema.TEXT, pages[half:]))
