@@ -43,6 +43,47 @@ SECRETS = [
         "GET https://b.s3/x?X-Amz-Signature=0123456789abcdef0123&y=1",
         "GET https://b.s3/x?X-Amz-Signature=[masked:signature]&y=1",
     ),
+    ("db_pass=hunter2", "db_pass=[masked:password]"),
+    ("DB_PASS: hunter2", "DB_PASS: [masked:password]"),
+    ("{'smtp_pass': 'hunter2'}", "{'smtp_pass': '[masked:password]'}"),
+    ("my.redis.pass=h2", "my.redis.pass=[masked:password]"),
+    ("PGPASSWORD=hunter2 psql", "PGPASSWORD=[masked:password] psql"),
+    ("host=db user=joe pass=hunter2 port=1", "host=db user=joe pass=[masked:password] port=1"),
+    ("> Cookie: sid=abc; csrf=def", "> Cookie: [masked:cookie]"),
+    ("set-cookie: session=abc; Path=/; HttpOnly", "set-cookie: [masked:cookie]"),
+    (
+        "{'Cookie': 'sid=abc; x=1', 'Accept': '*/*'}",
+        "{'Cookie': '[masked:cookie]', 'Accept': '*/*'}",
+    ),
+    ("api_key=" + "0a1b2c3d4e" * 4, "api_key=[masked:api_key]"),
+    ("apikey: " + "0a1b2c3d4e" * 4, "apikey: [masked:api_key]"),
+    ("wandb_key=" + "0a1b2c3d4e" * 4, "wandb_key=[masked:api_key]"),
+    ("OPENAI_KEY: abcdef123456", "OPENAI_KEY: [masked:api_key]"),
+    ("setenv WANDB_API_KEY " + "0a1b2c3d4e" * 4, "setenv WANDB_API_KEY [masked:api_key]"),
+    ("('WANDB_API_KEY', '" + "0a1b2c3d4e" * 4 + "')", "('WANDB_API_KEY', '[masked:api_key]')"),
+    ("$ wandb login --relogin " + "0a1b2c3d4e" * 4, "$ wandb login --relogin [masked:api_key]"),
+    ('wandb.login(key="' + "0a1b2c3d4e" * 4 + '")', 'wandb.login(key="[masked:api_key]")'),
+    ("logged in by wandb_v1_" + "aB3" * 20, "logged in by [masked:api_key]"),
+    ("Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic [masked:authorization]"),
+    ("proxy-authorization: basic dXM6cA==", "proxy-authorization: basic [masked:authorization]"),
+    (
+        "{'Authorization': 'Basic dXNlcjpwYXNz', 'a': 1}",
+        "{'Authorization': 'Basic [masked:authorization]', 'a': 1}",
+    ),
+    ("X-Api-Key: abcdef0123456789", "X-Api-Key: [masked:api_key]"),
+    (
+        "git clone https://joe:s3cret@host/x.git",
+        "git clone https://joe:[masked:connection_string]@host/x.git",
+    ),
+    ("amqp://u:p@ss@mq:5672/", "amqp://u:[masked:connection_string]@mq:5672/"),
+    (
+        "AWS4-HMAC-SHA256 SignedHeaders=host, Signature=" + "0a" * 32,
+        "AWS4-HMAC-SHA256 SignedHeaders=host, Signature=[masked:signature]",
+    ),
+    (
+        "https://a.blob.core/x?sv=2022&sig=AbC%2F0123456789abcdef%3D&se=1",
+        "https://a.blob.core/x?sv=2022&sig=[masked:signature]&se=1",
+    ),
 ]
 INNOCENT = [
     "num_tokens=5",
@@ -70,6 +111,41 @@ INNOCENT = [
     "task-sk-learn-1234567890123456789012",
     "the key: value store has 12345678 keys",
     "query_key=0.123456789",
+    "forward_pass=12.5ms backward_pass=31.25ms",
+    "first_pass: 0.123456 second_pass: 1.5e-3",
+    "pass=1 fail=0",
+    "PASS: test_loss_goes_down",
+    "bypass=True",
+    "2 passed, 1 failed",
+    "cookie cutter: a=b",
+    "Cookies: enabled",
+    "commit 0123456789abcdef0123456789abcdef01234567",
+    "git_sha=0123456789abcdef0123456789abcdef01234567",
+    "commit_hash: 0123456789abcdef0123456789abcdef01234567",
+    "checkpoint sha256:" + "0a1b2c3d" * 8,
+    "md5=0123456789abcdef0123456789abcdef",
+    "checksum: 0123456789abcdef",
+    "cache_key=0123456789abcdef0123456789abcdef01234567",
+    "public_key=0123456789abcdef0123456789abcdef01234567",
+    "sort_key=abc12345 partition_key=run-2024-07",
+    "monkey=abc12345678",
+    "wandb: run 0123456789abcdef0123456789abcdef01234567 is synced",
+    "wandb: 🚀 View run at https://wandb.ai/team/proj/runs/0a1b2c3d",
+    "tokens/s: 123456.789",
+    "1234567.8 tokens/s/gpu",
+    "token_count=123456789",
+    "total_tokens: 1234567890",
+    "use_cls_token: True, pad_token=<|endoftext|>",
+    "pad_token=PAD_0123456789",
+    "next_token='Hello1234567'",
+    "added token='<extra_id_99>'",
+    "image_token: image_patch_576",
+    "tokenizer.pad_token_id=151643",
+    "see https://medium.com:443/@user1/post",
+    "http://10.0.0.1:29500 joined by joe@host",
+    "docker://registry.io/team/img@sha256:0123456789abcdef",
+    "basic training of 12345678 steps",
+    "signature=(x: int) -> str",
     "-----BEGIN CERTIFICATE-----",
 ]
 
@@ -90,6 +166,41 @@ def test_what_only_looks_like_a_secret_stays(text: str) -> None:
     lines = [text.encode()]
     assert Masker().lines(lines) == 0
     assert lines == [text.encode()]
+
+
+NAMED = (
+    "db_pass DB_PASSWORD smtp.password client_secret HF_TOKEN session_token api_key OPENAI_API_KEY "
+    "x-api-key WANDB_API_KEY wandb_key azure_key license-key private_key MYSQL_PWD"
+).split()
+HARMLESS = (
+    "commit git_sha sha256 md5 checksum use_cls_token pad_token eos_token next_token token_count "
+    "num_tokens tokens/s cache_key sort_key public_key forward_pass bypass tokenizer etag run_id"
+).split()
+SIGNS = st.sampled_from(["=", ": ", " = ", '": "', "': '"])
+VALUES = st.one_of(
+    st.text("0123456789abcdef", min_size=32, max_size=64),
+    st.text("abcDEF0123456789", min_size=10, max_size=40).map(lambda text: f"a1{text}"),
+)
+
+
+def written(name: str, sign: str, value: str) -> bytes:
+    quote = sign[0] if sign[0] in "\"'" else ""
+    return f"x {quote}{name}{sign}{value}{quote} y".encode()
+
+
+@given(st.sampled_from(NAMED), SIGNS, VALUES)
+def test_a_value_of_a_secret_name_is_gone_however_it_is_written(
+    name: str, sign: str, value: str
+) -> None:
+    masked = Masker().text(written(name, sign, value))
+    assert value.encode() not in masked
+    assert masked.startswith(b"x ") and masked.endswith(b" y")
+
+
+@given(st.sampled_from(HARMLESS), SIGNS, VALUES)
+def test_a_hash_or_number_of_a_harmless_name_stays(name: str, sign: str, value: str) -> None:
+    line = written(name, sign, value)
+    assert Masker().text(line) == line
 
 
 @settings(max_examples=200)

@@ -16,7 +16,8 @@ from ranklog.produce.secrets import (
 @pytest.mark.parametrize(
     "name",
     "password db_password API_KEY api-key HF_TOKEN hub_token secret client_secret aws_secret_access_key "
-    "RANKLOG_API_KEY private_key credentials auth WANDB_API_KEY webhook key".split(),
+    "RANKLOG_API_KEY private_key credentials auth WANDB_API_KEY webhook key db_pass pass "
+    "user_token session_cookie".split(),
 )
 def test_a_secret_is_known_by_its_name(name: str) -> None:
     assert is_secret_name(name)
@@ -25,7 +26,8 @@ def test_a_secret_is_known_by_its_name(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     "tokens max_tokens tokenizer num_tokens_seen monkey keyframe author lr tokens_per_step "
-    "attention_heads key_dim secretary_model".split(),
+    "attention_heads key_dim secretary_model use_cls_token pad_token eos_token model.bos_token "
+    "forward_pass two_pass image_token token_count num_tokens git_sha".split(),
 )
 def test_names_of_training_are_no_secrets(name: str) -> None:
     assert not is_secret_name(name)
@@ -40,6 +42,18 @@ def test_names_of_training_are_no_secrets(name: str) -> None:
         ("AKIAABCDEFGHIJKLMNOP and more", f"{MASK} and more"),
         ("Authorization: Bearer abcdefghijklmnop", f"Authorization: {MASK}"),
         ("step 12 loss 2.31", "step 12 loss 2.31"),
+        ("Authorization: Basic dXNlcjpwYXNz", f"Authorization: {MASK}"),
+        ("Cookie: sid=abc; x=1", f"Cookie: {MASK}"),
+        ("db_pass=hunter2", f"db_pass={MASK}"),
+        ("api_key=" + "0a1b2c3d4e" * 4, f"api_key={MASK}"),
+        (
+            "use_cls_token: x, pad_token=y forward_pass=3",
+            "use_cls_token: x, pad_token=y forward_pass=3",
+        ),
+        (
+            "commit 0123456789abcdef0123456789abcdef01234567",
+            "commit 0123456789abcdef0123456789abcdef01234567",
+        ),
         ('{"api_key": "abc", "lr": 1}', f'{{"api_key": "{MASK}", "lr": 1}}'),
         ("wandb:\n  api_key: abc\n  max_tokens: 5", f"wandb:\n  api_key: {MASK}\n  max_tokens: 5"),
         ("export HF_TOKEN=abc; x", f"export HF_TOKEN={MASK}; x"),

@@ -10,21 +10,32 @@ import re
 from collections.abc import Mapping, Sequence
 
 MASK = "***"
+# Names of tokens of a vocabulary, or of a text: `pad_token`, `use_cls_token`, `next_token`.
+TOKEN_NAMES = (
+    r"(?i)(?:^|[_.\-])(?:pad|padding|eos|bos|sos|unk|cls|class|sep|separator|mask|special|prompt|start"
+    r"|end|stop|next|last|first|prev|previous|current|draft|sampled|generated|predicted|input|output"
+    r"|target|image|img|video|audio|vision|boi|eoi|fim|prefix|middle|suffix|think|added|dummy"
+    r"|placeholder|per|max|min|num|dist|register|mem|sink)[_\-]?token$"
+)
 _NAME = re.compile(
-    r"(?i)(pass(word|wd|phrase)?|secrets?|credentials?|(^|[_.\-])(keys?|token|auth|cookie|pwd)"
+    r"(?i)(pass(word|wd|phrase)|secrets?|credentials?|(^|[_.\-])(keys?|token|auth|cookie|pass|pwd)"
     r"|api_?key|access_?key|(api|access|auth|hf|hub|wandb|bearer)_?token|signature|webhook|dsn)$"
 )
+# What a training's configuration calls so and is no secret.
+_PASSES = r"(?:forward|backward|first|second|last|single|one|two|multi|full|each|every|per|warmup|low|high)"
+_HARMLESS = re.compile(rf"{TOKEN_NAMES}|(?:^|[_.\-]){_PASSES}[_.\-]pass$")
 # Keys of services by their own look, and the password in an address.
 _TEXT = re.compile(
     r"(?P<scheme>\b[a-z][a-z0-9+.\-]*://)[^\s/@:]*:[^\s/@]+(?=@)"
     r"|\b(?:sk-[\w\-]{16,}|hf_\w{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w\-]{16,}"
     r"|xox[abprs]-[\w\-]{10,}|A(?:KIA|SIA)[0-9A-Z]{16}|AIza[\w\-]{30,}"
     r"|eyJ[\w\-]{8,}\.[\w\-]{8,}\.[\w\-]+)"
-    r"|(?i:\bbearer\s+[\w\-.=+/]{12,})"
+    r"|(?i:\bbearer\s+[\w\-.=+/]{12,})|(?i:(?<=authorization: )\w+ [\w\-.=+/]{6,})"
+    r"|(?i:(?<=cookie: )[\w.\-]+=[^\"'\r\n]+)"
 )
 # `api_key: "…"`, `HF_TOKEN=…`: in code, configuration and shells; `max_tokens=5` is none.
 _ASSIGNED = re.compile(
-    r"(?i)(?P<name>[\w.\-]*(?:(?:passw(?:or)?d|passphrase|secret|credential|(?:api|access|private)[_\-]?key)s?"
+    r"(?i)(?P<name>[\w.\-]*(?:(?:passw(?:or)?d|passphrase|(?:db|sql|user|admin|root|smtp|mail|redis|login)_?pass|secret|credential|(?:api|access|private)[_\-]?key)s?"
     r"|[_\-.]token|\btoken)[\"']?\s*[=:]\s*[\"']?)(?P<value>[^\s\"',;&}\])]+)"
 )
 _UNSET = frozenset(["none", "null", "true", "false", "***", "|", ">"])
@@ -47,7 +58,7 @@ _KEPT_PREFIXES = tuple(
 
 def is_secret_name(name: str) -> bool:
     """Whether a key, variable or option of that name holds what nobody else may see."""
-    return _NAME.search(name) is not None
+    return _NAME.search(name) is not None and _HARMLESS.search(name) is None
 
 
 def mask_text(text: str) -> str:
@@ -57,7 +68,10 @@ def mask_text(text: str) -> str:
 
 
 def _masked_value(found: re.Match[str]) -> str:
-    return found[0] if found["value"].lower() in _UNSET else f"{found['name']}{MASK}"
+    name = found["name"].rstrip(" \t\"':=")
+    if found["value"].lower() in _UNSET or _HARMLESS.search(name):
+        return found[0]
+    return f"{found['name']}{MASK}"
 
 
 def mask_command(words: Sequence[str]) -> list[str]:
