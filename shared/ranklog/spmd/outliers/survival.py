@@ -12,6 +12,7 @@ import numpy as np
 
 from ranklog.limits import SECOND_NS
 from ranklog.model.levels import ERROR, WARNING
+from ranklog.spmd.exceptions import is_telemetry
 from ranklog.spmd.outliers.evidence import Attempt
 from ranklog.spmd.table import I64, Flags
 
@@ -68,15 +69,22 @@ class Survival:
 
     def is_handled(self, key: int, place: int) -> bool:
         """Whether the rank logged it with a traceback, which it had caught: what kills it begins with
-        one."""
+        one. A traceback of who reports to a dashboard ends nothing either."""
         table = self._attempt.table
         row = int(self.rows(key, place)[-1])
         stream = self._stream(int(table.stream[row]))
         at = int(np.searchsorted(table.seq[stream], table.seq[row]))
-        near = stream[max(0, at - _RECORD_LINES) : at + _RECORD_LINES]
-        same = near[(table.ts_ns[near] == table.ts_ns[row]) & (table.level[near] >= ERROR)]
-        begins = [_TRACEBACK in table.keys[k].template for k in table.key[same].tolist()]
-        return any(begins) and not begins[0]
+        low = max(0, at - _RECORD_LINES)
+        near = stream[low : at + _RECORD_LINES]
+        alike = (table.ts_ns[near] == table.ts_ns[row]) & (table.level[near] >= ERROR)
+        said = [table.keys[k].template for k in table.key[near[alike]].tolist()]
+        begins = [_TRACEBACK in text for text in said]
+        if any(begins) and not begins[0]:
+            return True
+        own = said[int(alike[: at - low].sum()) :]
+        if own and _TRACEBACK in own[0]:
+            own = own[1:]
+        return bool(own) and is_telemetry(own[0])
 
     def went_on(self, key: int, place: int) -> bool:
         """Whether the job went on after the rank said so, by iterations or by what is said again."""

@@ -26,12 +26,23 @@ _SCORES = {
     "oom_host": 0.94,
     "oom_device": 0.93,
     "nan_check": 0.92,
+    "save_failed": 0.915,
     "file_system": 0.91,
+    "broken_file": 0.905,
+    "pod_storage": 0.904,
     "no_module": 0.9,
     "bad_argument": 0.89,
+    "bad_setup": 0.885,
     "no_file": 0.88,
     "crash": 0.86,
 }
+# What a program may say of an attempt that it lives without.
+_REPORTED = frozenset(
+    [
+        *("no_file", "no_module", "file_system", "broken_file", "bad_argument"),
+        "nan_check",
+    ]
+)
 # Late iterations after a fault are its cause's, too; a kill's exceptions come within.
 _KILL_NS = 2 * SECOND_NS
 # A process that starts again writes so much before it can fail again.
@@ -104,7 +115,7 @@ def _of_last_launch(signs: list[Sign], facts: Facts) -> list[Sign]:
 
 def _of_kind(kind: str, score: float, signs: list[Sign], facts: Facts) -> Cause | None:
     fault = FAULT_OF[kind]
-    if kind in ("no_file", "no_module", "file_system", "bad_argument", "nan_check"):
+    if kind in _REPORTED:
         signs = [sign for sign in signs if not sign.handled]
     if kind == "oom_host":
         return of_oom_killer(score, signs, facts)
@@ -114,8 +125,8 @@ def _of_kind(kind: str, score: float, signs: list[Sign], facts: Facts) -> Cause 
         return of_hardware(kind, score, signs, facts)
     if not signs:
         return None
-    suspect, all_of_them = whom(signs, facts, score)
-    if kind == "no_file" and facts.progress.began and not all_of_them:
+    suspect, _ = whom(signs, facts, score)
+    if kind == "no_file" and facts.progress.began:
         fault = "storage"
     if kind == "file_system" and suspect.ranks != "all" and len(ranks_of(signs)) > 1:
         host = facts.places.host_of(ranks_of(signs))

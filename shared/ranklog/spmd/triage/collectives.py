@@ -19,7 +19,7 @@ from ranklog.spmd.triage.read import Sign, body_of
 
 _GROUP = re.compile(r"\[PG (?:ID )?(\d+)")
 _FINGERPRINT = re.compile(
-    r"\b[Rr]ank (\d+) is running collective: CollectiveFingerPrint\((.*?)\)(?=[,.]? |[,.]?$)"
+    r"\b[Rr]ank (\d+) is running collective: CollectiveFingerPrint\((.*?)\)(?=[,.]? |[,.]?$|\.Collectives)"
 )
 _NUMBER = re.compile(r"SequenceNumber=\d+,? ?")
 # Collectives that a rank can be behind in one communicator.
@@ -97,6 +97,9 @@ def _named(signs: Sequence[Sign]) -> Waiting | None:
     ranks = frozenset(rank for sign in culprits for rank in sign.ranks)
     if culprits and ranks and any("MISMATCH" in s.line.text for s in culprits):
         return Waiting("collective_mismatch", ranks, "a flight recorder names it", culprits[:8])
+    absent = _absent_tasks(signs)
+    if absent is not None:
+        return absent
     for kind in ("trace_absent", "desync_absent", "barrier"):
         found = [sign for sign in signs if sign.kind == kind]
         # ranks that come later to a collective wait for those that came to none of it
@@ -111,6 +114,20 @@ def _named(signs: Sequence[Sign]) -> Waiting | None:
             "collective_mismatch", frozenset(), "collectives differ", mismatches[:8], 0.4
         )
     return None
+
+
+def _absent_tasks(signs: Sequence[Sign]) -> Waiting | None:
+    """What JAX's coordination service says: who did not come to a barrier, who sends no heartbeats."""
+    reports = [sign for sign in signs if sign.kind == "task_absent"]
+    named = [sign for sign in signs if sign.kind == "task_name"]
+    if not reports:
+        return None
+    ranks = frozenset(rank for sign in named for rank in sign.ranks)
+    if any("heartbeats" in sign.line.text for sign in reports):
+        return Waiting("unknown", ranks, "its heartbeats stopped", [*reports[:4], *named[:4]])
+    return Waiting(
+        "collective_timeout", ranks, "did not come to a barrier", [*reports[:4], *named[:4]]
+    )
 
 
 def _told(signs: Sequence[Sign]) -> _Told:

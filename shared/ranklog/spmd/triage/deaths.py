@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ranklog.model.answer import Line
+from ranklog.spmd.exceptions import TELEMETRY_MODULES, VICTIM_EXCEPTIONS
 from ranklog.spmd.triage.blame import (
     ALL_SHARE,
     ALL_SHARE_AT_START,
@@ -15,7 +16,6 @@ from ranklog.spmd.triage.blame import (
     samples,
     whom,
 )
-from ranklog.spmd.triage.evidence import TELEMETRY_MODULES, VICTIM_EXCEPTIONS
 from ranklog.spmd.triage.facts import Facts
 from ranklog.spmd.triage.read import Sign
 from ranklog.spmd.triage.rules import FAULT_OF
@@ -23,7 +23,7 @@ from ranklog.spmd.triage.suspects import everybody, of_ranks
 
 _EXCEPTION, _EXIT = 0.75, 0.7
 _CRASHES = frozenset([-11, -7, -8, -4])
-_SYMPTOMS = ("peer_gone", "gloo_timeout", "watchdog", "barrier")
+_SYMPTOMS = ("peer_gone", "gloo_timeout", "watchdog", "barrier", "task_absent", "no_connection")
 
 
 def of_crash(score: float, signs: list[Sign], facts: Facts) -> Cause:

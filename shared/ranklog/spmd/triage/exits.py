@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ranklog.model.answer import Line
-from ranklog.spmd.triage.rules import LAUNCHER_RULES
+from ranklog.spmd.triage.rules_launch import LAUNCHER_RULES
 
 _BY_KIND = {rule.kind: rule.pattern for rule in LAUNCHER_RULES}
 _SIGNALS = {
@@ -51,6 +51,13 @@ def read_exits(lines: Iterable[Line]) -> list[Exit]:
         text = _ENVELOPE.sub("", line.text, count=1) if ": " in line.text[:8] else line.text
         if "srun: error: " in text:
             found += _tasks(line, text)
+            continue
+        if (named := _BY_KIND["mpi_signal"].search(text)) is not None:
+            code, host = -int(named["signal"]), named["host"]
+            found.append(Exit(int(named["rank"]), code, host, None, line))
+            continue
+        if (named := _BY_KIND["mpi_abort"].search(text)) is not None:
+            found.append(Exit(int(named["rank"]), 1, None, None, line))
             continue
         if " : " not in text and ": " not in text:
             continue

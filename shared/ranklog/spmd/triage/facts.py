@@ -17,7 +17,7 @@ from ranklog.spmd.triage.read import Sign, read_signs
 from ranklog.spmd.triage.timing import Timing
 
 _KERNEL = ("xid", "machine", "node_failure")
-_FAILING = ("watchdog", "gloo_timeout", "agent_killed", "mismatch")
+_FAILING = ("watchdog", "gloo_timeout", "agent_killed", "mismatch", "task_absent", "save_failed")
 
 
 @dataclass(slots=True)
@@ -137,8 +137,15 @@ def _ranks_only(exits: Sequence[Exit], case: Case) -> list[Exit]:
         return [item for item in exits if not item.task]
     hosts = {item.host for item in exits if item.task}
     known = max(case.world_size or 0, len(case.ranks))
-    per_node = len(tasks) > len(hosts) or known <= 1 + max(tasks)
+    per_node = len(tasks) > len(hosts) or known <= 1 + max(tasks) or _labels_are_tasks(case)
     return list(exits) if per_node else [item for item in exits if not item.task]
+
+
+def _labels_are_tasks(case: Case) -> bool:
+    """Whether ranks are known by the labels of `srun -l`, which are its tasks."""
+    ranked = [line for line in (*case.steps, *case.evidence) if line.rank is not None]
+    labelled = [line for line in ranked if line.text.lstrip().startswith(f"{line.rank}: ")]
+    return len(labelled) * 2 > len(ranked)
 
 
 def _has_failed(facts: Facts) -> bool:

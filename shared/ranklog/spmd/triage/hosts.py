@@ -5,7 +5,7 @@ from __future__ import annotations
 from ranklog.spmd.triage.blame import Cause, ranks_of, samples
 from ranklog.spmd.triage.facts import Facts
 from ranklog.spmd.triage.read import Sign
-from ranklog.spmd.triage.suspects import everybody, of_host, of_ranks
+from ranklog.spmd.triage.suspects import Suspect, everybody, of_host, of_ranks
 
 
 def of_oom_killer(score: float, signs: list[Sign], facts: Facts) -> Cause | None:
@@ -56,7 +56,7 @@ def of_hardware(kind: str, score: float, signs: list[Sign], facts: Facts) -> Cau
         named = frozenset(r for s in device for r in s.ranks) or ranks_of(signs)
         suspect = of_ranks(facts.places, named, score, words, lines)
     else:
-        return None
+        suspect = Suspect(score, words, lines=lines)
     return Cause("hardware", score, words, suspect, signs[0].ts_ns)
 
 

@@ -49,10 +49,21 @@ def find_kill(facts: Facts) -> Kill | None:
     if terms and not facts.of("elastic_failed") and not _somebody_left(facts, terms[0].ts_ns):
         found.append(Kill(terms[0].ts_ns, "its processes were told to end", terms[0].line))
     if not found:
+        found += _interrupted(facts)
+    if not found:
         return None
     first = min(found, key=lambda kill: kill.ts_ns)
     limit = next((kill for kill in found if kill.limit), None)
     return Kill(first.ts_ns, limit.why if limit else first.why, first.line, limit is not None)
+
+
+def _interrupted(facts: Facts) -> list[Kill]:
+    """From the keyboard: who is interrupted says nothing else."""
+    signs = [s for s in facts.of("exception") if s.data["name"] == "KeyboardInterrupt"]
+    signs = [s for s in signs if not s.handled and not facts.progress.went_on(s.ts_ns)]
+    if not signs or facts.success_ns is not None or _somebody_left(facts, signs[0].ts_ns):
+        return []
+    return [Kill(signs[0].ts_ns, "it was interrupted from the keyboard", signs[0].line)]
 
 
 def _somebody_left(facts: Facts, ts_ns: int) -> bool:

@@ -33,7 +33,10 @@ def judge_links(down: Sequence[Sign], errors: Sequence[Sign], places: Places) ->
             named[peer].add(reporter)
             names[reporter].add(peer)
     if not errors:
-        return None
+        # a kernel and a process that say so of the same minute
+        said = down if any(sign.ranks for sign in down) and len(down) > 1 else []
+        host = hosts[0] if len(hosts) == 1 else None
+        return Links(host, "a link went down", said) if said else None
     if not named:
         return Links(None, "errors of the network that name nobody", errors)
     most = max(len(hosts) for hosts in named.values())

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 
 from ranklog.model.answer import Line
 from ranklog.model.levels import ERROR, INFO
-from ranklog.spmd.triage.evidence import EXCEPTION
-from ranklog.spmd.triage.rules import RULES, SEVERE_XIDS, Rule
+from ranklog.spmd.exceptions import EXCEPTION, TRACEBACK_END
+from ranklog.spmd.triage.rule import Rule
+from ranklog.spmd.triage.rules import RULES
+from ranklog.spmd.triage.rules_device import SEVERE_XIDS
 
 _ENVELOPE = re.compile(r"^(?:\s*\d+: ?)?(?:\[(?!rank)[a-z]+\d+\]:)?(?:\[rank\d+\]: ?)?")
 _RANK_WORDS = (
@@ -71,7 +73,9 @@ def read_signs(
             ranks = _ranks(rule, line, body, data, host, pids)
             where = data.get("host") or host
             signs.append(Sign(rule.kind, line, ranks, where, key_of(body), handled, data))
-        exception = EXCEPTION.match(body)
+        exception = EXCEPTION.match(body) or (
+            TRACEBACK_END.match(body) if _in_traceback(line, heads) else None
+        )
         if exception is not None and (line.level is None or line.level >= ERROR):
             ranks = frozenset() if line.rank is None else frozenset([line.rank])
             module, _, name = exception["name"].rpartition(".")
@@ -100,6 +104,13 @@ def _is_handled(line: Line, heads: Mapping[tuple[str, int], Line]) -> bool:
         return False
     text = body_of(head)
     return "Traceback (most recent call last)" not in text and EXCEPTION.match(text) is None
+
+
+def _in_traceback(line: Line, heads: Mapping[tuple[str, int], Line]) -> bool:
+    if line.group is None or line.group == line.seq:
+        return False
+    head = heads.get((line.stream_id, line.group))
+    return head is not None and "Traceback (most recent call last)" in head.text
 
 
 def key_of(body: str) -> str:

@@ -23,6 +23,11 @@ class Suspect:
     lines: Sequence[Line] = field(default_factory=list)
 
     @property
+    def is_named(self) -> bool:
+        """Whether it blames somebody."""
+        return self.node or self.rank is not None or bool(self.ranks)
+
+    @property
     def name(self) -> str:
         """For people."""
         if self.node:
@@ -31,6 +36,8 @@ class Suspect:
             return f"rank {self.rank}" + (f" on {self.host}" if self.host else "")
         if self.ranks == "all":
             return "all ranks alike"
+        if not self.ranks:
+            return "nobody whom these logs name"
         assert not isinstance(self.ranks, str)
         return "ranks " + ",".join(map(str, sorted(self.ranks or ())))
 

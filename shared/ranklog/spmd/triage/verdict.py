@@ -14,6 +14,7 @@ from ranklog.spmd.triage.blame import Cause
 from ranklog.spmd.triage.case import Case
 from ranklog.spmd.triage.causes import find_causes
 from ranklog.spmd.triage.collectives import Waiting, judge_waiting
+from ranklog.spmd.triage.exits import signal_code
 from ranklog.spmd.triage.facts import Facts, gather
 from ranklog.spmd.triage.hangs import find_hang, stuck_writer
 from ranklog.spmd.triage.kills import Kill, find_kill, killed_ranks
@@ -63,6 +64,8 @@ def _judge(case: Case, facts: Facts) -> Verdict:
     named = waiting is not None and waiting.fault == "collective_mismatch" and waiting.ranks
     if causes and (causes[0].score > _SURE or (numbers is None and not named)):
         best = causes[0]
+        if not best.suspect.is_named:
+            return Verdict(best.fault, [], True, best.why, best.suspect.lines)
         return Verdict(best.fault, _ordered(causes), False, best.why, best.suspect.lines)
     if numbers is not None:
         return _of_numbers(facts, numbers)
@@ -77,6 +80,8 @@ def _judge(case: Case, facts: Facts) -> Verdict:
         or _of_hang(case, facts, kill)
         or _of_kill(kill)
         or _of_slow(facts, values)
+        or _of_launcher(facts)
+        or _of_connections(facts)
         or _healthy_or_unknown(facts)
     )
 
@@ -141,6 +146,36 @@ def _of_slow(facts: Facts, values: Values) -> Verdict | None:
         return None if late is None else Verdict("slow", [], True, late.why, late.lines)
     suspect = of_ranks(facts.places, slow.ranks, 0.8, slow.why, slow.lines)
     return Verdict("slow", [suspect], False, slow.why, slow.lines)
+
+
+def _of_launcher(facts: Facts) -> Verdict | None:
+    """A launcher's word of how a process of its left, which does not say whose."""
+    if facts.success_ns is not None:
+        return None
+    for sign in facts.of("left_with"):
+        code = sign.data.get("code") or sign.data.get("code2") or "-9"
+        number = signal_code(int(code))
+        if number in (0, 1) or facts.progress.went_on(sign.ts_ns):
+            continue
+        fault = "external_kill" if number == -9 else "crash_signal" if number < 0 else "unknown"
+        why = f"a process ended by signal {-number}" if number < 0 else f"exit code {number}"
+        return Verdict(fault, [], True, f"{why}, and no line says whose", [sign.line])
+    return None
+
+
+def _of_connections(facts: Facts) -> Verdict | None:
+    """Nobody says anything but that the others can't be reached."""
+    if facts.success_ns is not None:
+        return None
+    signs = [
+        sign
+        for sign in facts.of("no_connection")
+        if not sign.handled and not facts.progress.went_on(facts.timing.latest(sign.line))
+    ]
+    if not signs:
+        return None
+    why = "connections between ranks failed, and no line says what was before"
+    return Verdict("network", [], True, why, [sign.line for sign in signs[:6]])
 
 
 def _healthy_or_unknown(facts: Facts) -> Verdict:
