@@ -117,7 +117,7 @@ def test_hugging_faces_steps_logs_and_checkpoints(tmp_path: Path) -> None:
     assert told([line for line in lines if line.channel == "logging"]) == [
         ("in step", 1),
         ("in step", 2),
-        ("attached /out/checkpoint-2 (checkpoint)", 2),
+        ("attaching /out/checkpoint-2 (checkpoint)", 2),
     ]
     values = [(dict(x.metadata), x.iteration) for x in lines if x.channel == "telemetry"]
     assert values == [({"loss": 2.5}, 1), ({"loss": 1.5}, 2)]
@@ -173,7 +173,7 @@ def test_lightnings_metrics_hyperparameters_and_end(tmp_path: Path) -> None:
 
     assert told([line for line in lines if line.channel == "logging"]) == [
         ("hyperparameters {'lr': 0.1}", None),
-        ("attached /out/last.ckpt (checkpoint)", 7),
+        ("attaching /out/last.ckpt (checkpoint)", 7),
         ("training ended: success", 7),
     ]
     values = [(dict(x.metadata), x.iteration) for x in lines if x.channel == "telemetry"]

@@ -9,8 +9,15 @@ from typing import Any
 
 import pytest
 
-from ranklog.produce import attach
+from ranklog.agent.collector import Collector
+from ranklog.produce import attach, trouble
 from ranklog.produce.attach import Lookout, hash_file, kind_of, look_at, reference
+from ranklog.produce.context import context
+from ranklog.produce.describing import Description
+from ranklog.produce.identity import Identity
+from ranklog.produce.producer import Producer
+from ranklog.stream.disk import DiskStream
+from tests.agent.reading import lines_in
 
 WAIT_S = 10.0
 
@@ -95,3 +102,35 @@ def test_what_a_hung_file_system_holds_up_is_told_without_hash() -> None:
 
     assert [Path(item["path"]).name for item in told] == ["first", "second"]
     assert "bytes" not in told[1]
+
+
+def test_of_a_missing_file_nobody_claims_that_it_is_attached(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "there.json").write_text("{}")
+    trouble.counts.clear()
+    one = Producer(tmp_path / "spool", Identity("default", "demo", "l1", 0, "n0", 3, 3, 8))
+    description = Description(one)
+    with context(rank=5, phase="profile"):
+        description.attach(tmp_path / "there.json", None)
+        description.attach(tmp_path / "gone.json", None)
+    description.attach(tmp_path / "gone.png", None)
+    description.finish(WAIT_S)
+    one.close()
+    Collector(tmp_path / "spool", DiskStream(tmp_path / "out", sync=False)).finish(5.0)
+    trouble.counts.clear()
+
+    said = [
+        (line.level, line.rank, line.text.replace(f"{tmp_path}/", ""))
+        for line in lines_in(tmp_path / "out")
+        if line.channel == "logging"
+    ]
+    assert sorted(said, key=str) == [
+        (20, 3, "attaching gone.png (image)"),
+        (20, 5, "attaching gone.json (file)"),
+        (20, 5, "attaching there.json (file)"),
+        (30, 3, "not attached: gone.png: No such file or directory"),
+        (30, 5, "not attached: gone.json: No such file or directory"),
+    ]
+    told = capfd.readouterr().err
+    assert told.count("ranklog: not attached: ") == 1

@@ -1,8 +1,8 @@
 """References to files beside the logs: profiler traces, memory snapshots, images.
 
-What is kept is where a file is, not the file. The line that says so is written at once; size and
-hash are found by a thread that ends when nothing is left to look at (hashing and reading let other
-threads run).
+What is kept is where a file is, not the file. A line names it at once; whether it is there, its size
+and hash are found by a thread that ends when nothing is left to look at (hashing and reading let
+other threads run).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextvars import Context, copy_context
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -93,9 +94,10 @@ def _folder_bytes(path: Path) -> int:
 class Lookout:
     """Looks at files one after the other, in a thread that is there only while there are some."""
 
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
-        self._waiting: deque[dict[str, Any]] = deque()
+    def __init__(self, tell: Tell, warn: Tell = lambda found: None) -> None:
+        """`tell` of each file; `warn` of one that can't be read, in the context that it was added in."""
+        self._tell, self._warn = tell, warn
+        self._waiting: deque[tuple[dict[str, Any], Context]] = deque()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
@@ -104,7 +106,7 @@ class Lookout:
         if len(self._waiting) >= WAITING_MAX:
             self._tell(found)
             return
-        self._waiting.append(found)
+        self._waiting.append((found, copy_context()))
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(
@@ -118,7 +120,7 @@ class Lookout:
         if thread is not None:
             thread.join(max(0.0, timeout_s))
         while self._waiting:
-            self._tell(self._waiting.popleft())
+            self._tell(self._waiting.popleft()[0])
 
     def forked(self) -> None:
         """In a forked child: the thread, the lock and the files are the parent's."""
@@ -133,7 +135,10 @@ class Lookout:
                     self._thread = None
                     return
             try:
-                found = self._waiting.popleft()
-                self._tell(look_at(found))
+                found, context = self._waiting.popleft()
+                found = look_at(found)
+                self._tell(found)
+                if "error" in found:
+                    context.run(self._warn, found)
             except Exception:
                 trouble.swallow("looking at an attached file")

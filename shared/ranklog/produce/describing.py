@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ranklog.model.levels import INFO
-from ranklog.produce import spool
+from ranklog.model.levels import INFO, WARNING
+from ranklog.produce import spool, trouble
 from ranklog.produce.attach import Lookout, reference
 from ranklog.produce.context import STREAM_RANK, current, current_iteration
 from ranklog.produce.manifest import VERSION, Capture, append_piece, write
@@ -27,7 +27,7 @@ class Description:
         self._producer = producer
         self._capture = Capture()
         self._pid = os.getpid()
-        self._lookout = Lookout(self._tell)
+        self._lookout = Lookout(self._tell, self._warn)
         self._lookout_pid = self._pid
 
     def begin(self, given: Given) -> None:
@@ -37,15 +37,13 @@ class Description:
             self._capture = write(defs, self._producer.process.identity, given)
 
     def attach(self, path: str | os.PathLike[str], kind: str | None) -> None:
-        """A line that says so now; the reference follows when the file was looked at."""
+        """A line that names it now; the reference follows when the file was looked at, or a warning."""
         found = reference(path, kind)
         overlay = current()
         own = self._producer.process.identity.rank
         found["rank"] = own if overlay.rank == STREAM_RANK else overlay.rank
         found["iteration"] = current_iteration()
-        site = self._producer.site_number("ranklog/attach", 0, None, None)
-        metadata = {"attachment": cut(found["path"]), "attachment_kind": cut(found["kind"])}
-        self._producer.emit(INFO, site, f"attached {found['path']} ({found['kind']})", metadata)
+        self._say(INFO, f"attaching {found['path']} ({found['kind']})", found)
         if self._lookout_pid != os.getpid():
             self._lookout.forked()
             self._lookout_pid = os.getpid()
@@ -58,6 +56,17 @@ class Description:
             self._lookout.wait(ends - time.monotonic())
         if self._pid == os.getpid():
             self._capture.wait(ends - time.monotonic())
+
+    def _say(self, level: int, text: str, found: dict[str, Any]) -> None:
+        site = self._producer.site_number("ranklog/attach", 0, None, None)
+        metadata = {"attachment": cut(found["path"]), "attachment_kind": cut(found["kind"])}
+        self._producer.emit(level, site, text, metadata)
+
+    def _warn(self, found: dict[str, Any]) -> None:
+        """It is not there, or nobody may read it: said where the others are, and on stderr once."""
+        text = f"not attached: {found['path']}: {found['error']}"
+        self._say(WARNING, text, found)
+        trouble.once("attach", text)
 
     def _tell(self, found: dict[str, Any]) -> None:
         defs = self._defs()
