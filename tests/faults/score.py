@@ -3,7 +3,7 @@
 A verdict is a function of a job that returns (class, suspects), suspects ordered, the likeliest
 first: a rank, a frozenset of ranks, a host's name, "all", "undecidable" or "none"; no suspects is
 "none". The table has the truth's classes as rows. The command scores the three rules of thumb, and
-beside them `--verdict module:function` if one is named.
+beside them `--verdict module:function` if one is named; `--workers N` asks in N processes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 
 from tests.faults.job import Job
@@ -23,6 +24,7 @@ from tests.faults.truth import CLASSES, Culprit, Truth
 
 Verdict = Callable[[Job], tuple[str, Sequence[Culprit]]]
 _HEALTHY_SEED = 1_000_000  # healthy jobs have seeds of their own
+_PART = 10  # jobs that a worker is handed at a time
 
 
 def names_culprit(truth: Truth, suspects: Sequence[Culprit]) -> bool:
@@ -71,7 +73,9 @@ class Score:
         self.confusion[truth.fault_class][truth.fault_class if right else named] += 1
         if truth.fault_class == "none":
             self.healthy += 1
-            self.false_alarms += bool(suspects) and suspects[0] != "none"
+            if suspects and suspects[0] != "none":
+                self.false_alarms += 1
+                self.wrong.append((job.seed, truth, named, suspects))
             return
         found = names_culprit(truth, suspects)
         self.jobs += 1
@@ -81,6 +85,22 @@ class Score:
         self.of_fault[truth.fault][found] += 1
         if not (found and right):
             self.wrong.append((job.seed, truth, named, suspects))
+
+    def join(self, other: Score) -> None:
+        """Add what was counted elsewhere."""
+        self.jobs += other.jobs
+        self.culprits += other.culprits
+        self.classes += other.classes
+        self.healthy += other.healthy
+        self.false_alarms += other.false_alarms
+        for name, row in other.confusion.items():
+            self.confusion[name].update(row)
+        for name, counts in other.of_class.items():
+            self.of_class[name].update(counts)
+        for name, counts in other.of_fault.items():
+            self.of_fault[name].update(counts)
+        self.seconds += other.seconds
+        self.wrong += other.wrong
 
     @property
     def culprit_share(self) -> float:
@@ -122,12 +142,22 @@ class Score:
         )
 
 
+def seeds_of(faults: int, healthy: int, first_seed: int = 0) -> list[int]:
+    """Seeds of jobs with faults, then of healthy ones, which are above a million."""
+    first = range(first_seed, first_seed + faults)
+    return [*first, *(_HEALTHY_SEED + seed for seed in range(first_seed, first_seed + healthy))]
+
+
+def job_of(seed: int) -> Job:
+    """Of all kinds of faults alike often; healthy from a million on."""
+    if seed >= _HEALTHY_SEED:
+        return simulate(seed, fault="healthy")
+    return simulate(seed, fault=FAULTS[seed % len(FAULTS)])
+
+
 def jobs_of(faults: int, healthy: int, first_seed: int = 0) -> Iterable[Job]:
     """Jobs with faults, all kinds alike often, then healthy ones."""
-    for seed in range(first_seed, first_seed + faults):
-        yield simulate(seed, fault=FAULTS[seed % len(FAULTS)])
-    for seed in range(first_seed, first_seed + healthy):
-        yield simulate(_HEALTHY_SEED + seed, fault="healthy")
+    return map(job_of, seeds_of(faults, healthy, first_seed))
 
 
 def score(verdicts: dict[str, Verdict], jobs: Iterable[Job]) -> dict[str, Score]:
@@ -141,6 +171,37 @@ def score(verdicts: dict[str, Verdict], jobs: Iterable[Job]) -> dict[str, Score]
     return scores
 
 
+def named_verdicts(name: str | None) -> dict[str, Verdict]:
+    """The rules of thumb, and beside them `module:function`."""
+    verdicts: dict[str, Verdict] = dict(RULES)
+    if name:
+        module, _, function = name.partition(":")
+        verdicts[name] = getattr(importlib.import_module(module), function)
+    return verdicts
+
+
+def score_seeds(name: str | None, seeds: Sequence[int]) -> dict[str, Score]:
+    """What a worker does: ask about the jobs of these seeds."""
+    return score(named_verdicts(name), map(job_of, seeds))
+
+
+def score_in(workers: int, name: str | None, seeds: Sequence[int]) -> dict[str, Score]:
+    """The same in several processes; how far they are goes to standard error."""
+    parts = [seeds[at : at + _PART] for at in range(0, len(seeds), _PART)]
+    total = {verdict: Score(verdict) for verdict in named_verdicts(name)}
+    with ProcessPoolExecutor(workers) as pool:
+        futures = [pool.submit(score_seeds, name, part) for part in parts]
+        for done, future in enumerate(as_completed(futures), 1):
+            for verdict, part in future.result().items():
+                total[verdict].join(part)
+                for seed, truth, named, suspects in part.wrong if verdict == name else ():
+                    print(f"seed {seed}: {truth} named {named} {suspects[:3]}", file=sys.stderr)
+            print(
+                f"{min(done * _PART, len(seeds))} of {len(seeds)} jobs", file=sys.stderr, flush=True
+            )
+    return total
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Print each verdict's table."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults.score", description=__doc__)
@@ -149,12 +210,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--verdict", metavar="MODULE:FUNCTION", help="a verdict to score, too")
     parser.add_argument("--wrong", action="store_true", help="list what that verdict got wrong")
+    parser.add_argument("--workers", type=int, default=1, help="processes that ask")
     given = parser.parse_args(arguments)
-    verdicts: dict[str, Verdict] = dict(RULES)
-    if given.verdict:
-        module, _, name = given.verdict.partition(":")
-        verdicts[given.verdict] = getattr(importlib.import_module(module), name)
-    scores = score(verdicts, jobs_of(given.seeds, given.healthy, given.first))
+    seeds = seeds_of(given.seeds, given.healthy, given.first)
+    if given.workers > 1:
+        scores = score_in(given.workers, given.verdict, seeds)
+    else:
+        scores = score_seeds(given.verdict, seeds)
     print("\n\n".join(score.report() for score in scores.values()))
     if given.wrong and given.verdict:
         for seed, truth, named, suspects in scores[given.verdict].wrong:

@@ -8,7 +8,17 @@ import pytest
 
 from tests.faults.job import Job
 from tests.faults.rules import RULES
-from tests.faults.score import Score, jobs_of, main, names_class, names_culprit, score
+from tests.faults.score import (
+    Score,
+    jobs_of,
+    main,
+    names_class,
+    names_culprit,
+    score,
+    score_in,
+    score_seeds,
+    seeds_of,
+)
 from tests.faults.truth import Culprit, Truth
 
 RANK = Truth("oom_rank", 3, "oom_device", 1, 1, frozenset([3]))
@@ -76,6 +86,22 @@ def test_a_suspect_in_a_healthy_job_is_a_false_alarm() -> None:
         result.add(job, "hang", [job.seed % 2], 0.0)
         result.add(job, "none", [], 0.0)
     assert (result.jobs, result.healthy, result.false_alarm_share) == (0, 8, 0.5)
+
+
+def test_workers_count_what_one_process_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "tests.faults.rules:first_error"
+    seeds = seeds_of(12, 3)
+    alone, together = score_seeds(name, seeds), score_in(2, name, seeds)
+    for verdict, counted in alone.items():
+        other = together[verdict]
+        assert (other.confusion, other.of_fault) == (counted.confusion, counted.of_fault)
+        assert (other.jobs, other.healthy, other.culprits) == (
+            counted.jobs,
+            counted.healthy,
+            counted.culprits,
+        )
+        assert sorted(w[0] for w in other.wrong) == sorted(w[0] for w in counted.wrong)
+    assert "15 of 15 jobs" in capsys.readouterr().err
 
 
 def test_rules_of_thumb_stay_under_sixty_percent() -> None:
