@@ -3,7 +3,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from ranklog.scan.files import RangedFile
+from ranklog.scan.filesystem import RangedFile
 
 
 class Letters:

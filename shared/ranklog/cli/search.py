@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 from ranklog.answer.render import completeness_json, line_json, report_json, select_fields
 from ranklog.cli.arguments import names_of, query_text
 from ranklog.cli.console import Console
-from ranklog.cli.counts import run_count
-from ranklog.cli.explain import show_plan
 from ranklog.cli.line_view import LineView
 from ranklog.cli.scope import exit_code, restrictions, say_completeness, say_scope
 from ranklog.cli.source import open_client
@@ -38,6 +36,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         )
     client = open_client(arguments)
     if counting:
+        from ranklog.cli.counts import run_count
+
         return run_count(client, arguments, console, zone)
     return _search(client, arguments, console, zone)
 
@@ -56,6 +56,8 @@ def _search(client: Client, arguments: argparse.Namespace, console: Console, zon
         pin=arguments.pin or False,
     )
     if answer.explain is not None:
+        from ranklog.cli.explain import show_plan
+
         show_plan(console, answer)
         return 0
     fields = names_of(arguments.fields)

@@ -58,10 +58,11 @@ class IndexCache:
         missing = [key for key in wanted if key not in found]
         width = min(limits.INDEX_GETS_IN_FLIGHT_MAX, len(missing))
         if width <= 1:
-            fetched = [self._fetch(key) for key in missing]
+            fetched = [self._opened(key, self._get(key)) for key in missing]
         else:
+            # Threads wait for bytes; unpacking is Python, of which only one thread runs at a time.
             with ThreadPoolExecutor(width, thread_name_prefix="ranklog-index") as pool:
-                fetched = list(pool.map(self._fetch, missing))
+                fetched = list(map(self._opened, missing, pool.map(self._get, missing)))
         found |= zip(missing, fetched, strict=True)
         for key in wanted:
             item = found[key]
@@ -80,16 +81,17 @@ class IndexCache:
                 self._kept.move_to_end(key)
             return index
 
-    def _fetch(self, key: str) -> SegmentIndex | str:
-        """The index, or the reason why it can't be read."""
+    def _get(self, key: str) -> bytes | str:
+        """An index's bytes, or the reason why there are none."""
         try:
             kept = None if self._files is None else self._files.get(key)
-            index = SegmentIndex.open(self._store.get(key) if kept is None else kept, key)
-            # All of it, now: damage that showed in the middle of planning would fail the query.
-            index.check()
-            _ = index.head, index.templates, index.longest_mixed
-            if self._files is not None and kept is None:
-                self._files.put(key, index.data)
+            if kept is not None:
+                return kept
+            data = self._store.get(key)
+            if self._files is not None:
+                SegmentIndex.open(data, key).check()  # nothing damaged is kept
+                self._files.put(key, data)
+            return data
         except NotFound:
             # Deletion leaves what a running query may have listed: this one went another way, and
             # its lines may be nowhere else.
@@ -98,6 +100,18 @@ class IndexCache:
             return error.message
         except RanklogError as error:
             return f"index not read: {error.message}"
+
+    def _opened(self, key: str, data: bytes | str) -> SegmentIndex | str:
+        """The index, kept from now on; or the reason why it can't be read."""
+        if isinstance(data, str):
+            return data
+        try:
+            index = SegmentIndex.open(data, key)
+            # All of it, now: damage that showed in the middle of planning would fail the query.
+            index.check()
+            _ = index.head, index.templates, index.longest_mixed
+        except (Corrupt, NewerVersion) as error:
+            return error.message
         with self._lock:
             if key in self._kept:
                 return self._kept[key]

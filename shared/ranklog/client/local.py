@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranklog.client.answer import Answer, CountAnswer, Listing
-from ranklog.client.counting import count
-from ranklog.client.listings import list_callsites, list_runs, list_streams
 from ranklog.client.options import CountOptions, SearchOptions
 from ranklog.client.pins import load_pin, refuse_words
 from ranklog.client.reader import Reader, local_reader
@@ -22,6 +20,8 @@ from ranklog.store.protocol import Store
 
 if TYPE_CHECKING:
     from ranklog.client.outliers_answer import OutliersAnswer
+    from ranklog.client.series_answer import SeriesAnswer
+    from ranklog.client.series_options import SeriesOptions
     from ranklog.client.tail_items import TailItem, TailPage
     from ranklog.client.triage_answer import Triage
 
@@ -82,15 +82,21 @@ class Local:
             full_scan=options.full_scan,
             timeout_s=options.timeout_s,
         )
+        from ranklog.client.counting import count
+
         return count(self.reader, asked)
 
     def close(self) -> None:
         self.reader.close()
 
     def runs(self, query: str, given: Restrictions, *, manifest: bool) -> Listing:
+        from ranklog.client.listings import list_runs
+
         return list_runs(self.reader, self._query(query, given), manifest=manifest)
 
     def streams(self, given: Restrictions) -> Listing:
+        from ranklog.client.listings import list_streams
+
         return list_streams(self.reader, self._query("", given))
 
     def callsites(
@@ -110,6 +116,8 @@ class Local:
             every_ns=every_ns,
             every_iterations=every_iterations,
         )
+        from ranklog.client.listings import list_callsites
+
         return list_callsites(self.reader, asked, uneven=uneven)
 
     def patterns(
@@ -152,6 +160,18 @@ class Local:
             ) from error
         return outliers_of(self.reader, query, given)
 
+    def series(self, query: str, given: Restrictions, options: SeriesOptions) -> SeriesAnswer:
+        read_series, _ = _series_readers()
+        asked = self._query(query, given, series=True, timeout_s=options.timeout_s)
+        return read_series(self.reader, asked, options)
+
+    def stream_series(
+        self, query: str, given: Restrictions, options: SeriesOptions
+    ) -> Iterator[SeriesAnswer]:
+        _, stream_series = _series_readers()
+        asked = self._query(query, given, series=True, timeout_s=options.timeout_s)
+        return stream_series(self.reader, asked, options)
+
     def triage(self, query: str, given: Restrictions) -> Triage:
         from ranklog.client.triage import triage_run
 
@@ -177,14 +197,38 @@ class Local:
         return Tail(self.reader, self._query(query, given)).follow()
 
     def tail_page(
-        self, query: str, given: Restrictions, *, cursor: str | None, wait_s: float, rows: int
+        self,
+        query: str,
+        given: Restrictions,
+        *,
+        cursor: str | None,
+        wait_s: float,
+        rows: int,
+        watch: bool,
     ) -> TailPage:
         from ranklog.client.tail_cursor import tail_page
 
         asked = self._query(query, given)
+        if watch:
+            from ranklog.client.watched import watch_page
+
+            return watch_page(self.reader, asked, cursor, wait_s=wait_s, rows=rows)
         return tail_page(self.reader, asked, cursor, wait_s=wait_s, rows=rows)
 
     def sql(self, statement: str, given: Restrictions) -> Any:
         from ranklog.client.sql import run_sql
 
         return run_sql(self.reader, statement, self._query("", given))
+
+
+def _series_readers() -> tuple[Any, Any]:
+    """Raises Unavailable where numpy and pyarrow are not installed: functions that only search carry
+    neither."""
+    try:
+        from ranklog.client.series import read_series, stream_series
+    except ModuleNotFoundError as error:
+        raise Unavailable(
+            f"series need {error.name}, which is not installed here",
+            hint="ask a store: pip install 'ranklog[engine]'",
+        ) from error
+    return read_series, stream_series

@@ -17,7 +17,6 @@ from typing import Any
 from ranklog.answer.render import completeness_json, render_time
 from ranklog.client.catalog import Launch
 from ranklog.client.reader import Reader
-from ranklog.client.remote import read_completeness
 from ranklog.client.scope import Scope, load_scope, skips_of
 from ranklog.errors import AlreadyExists, BadInput, Corrupt, NewerVersion, NotFound
 from ranklog.layout import keys
@@ -205,5 +204,8 @@ def _without_others(scope: Scope, pin: Pin) -> Scope:
         if lines:
             reason = f"{lines} pinned lines are gone, the first is {gone[0][0]}"
             failed.append({"segment": f"stream {stream_id}", "reason": reason})
+    # what reads answers of an API brings HTTP with it
+    from ranklog.client.remote import read_completeness
+
     judged = read_completeness(pin.completeness)
     return replace(scope, skips=skips, failed=failed, judged=judged)

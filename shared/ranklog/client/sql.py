@@ -36,7 +36,8 @@ from ranklog.plan.segments import Kept, plan_scan
 from ranklog.plan.tasks import Lines
 from ranklog.scan.engine import interrupted_after, reason
 from ranklog.scan.fields import text_literal
-from ranklog.scan.files import RangedFiles, RangedObject
+from ranklog.scan.files import RangedObject
+from ranklog.scan.filesystem import RangedFiles
 from ranklog.scan.verify import check_file
 from ranklog.store.protocol import Store
 

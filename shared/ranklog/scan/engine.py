@@ -10,13 +10,16 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
 
 import duckdb
 
 from ranklog.errors import BadQuery
 from ranklog.scan.fields import regex
-from ranklog.scan.files import RangedFiles
 from ranklog.scan.stop import current_stop
+
+if TYPE_CHECKING:
+    from ranklog.scan.filesystem import RangedFiles
 
 _SETTINGS = (
     "SET enable_progress_bar = false",
@@ -35,11 +38,22 @@ class Engine:
 
     def __init__(self, threads: int | None = None) -> None:
         self._connection = duckdb.connect(":memory:")
-        self.files = RangedFiles()
-        self._connection.register_filesystem(self.files)
+        self._files: RangedFiles | None = None
+        self._lock = threading.Lock()
         for setting in _SETTINGS:
             self._connection.execute(setting)
         self._connection.execute(f"SET threads = {threads or os.cpu_count() or 1}")
+
+    @property
+    def files(self) -> RangedFiles:
+        """What DuckDB sees of stores that have no local files."""
+        with self._lock:
+            if self._files is None:
+                from ranklog.scan.filesystem import RangedFiles
+
+                self._files = RangedFiles()
+                self._connection.register_filesystem(self._files)
+            return self._files
 
     @contextmanager
     def cursor(self, deadline_s: float | None = None) -> Iterator[duckdb.DuckDBPyConnection]:

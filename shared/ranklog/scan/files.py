@@ -1,7 +1,8 @@
-"""What DuckDB reads where a store has no local files: planned ranges in memory, by one round of GETs.
+"""What a scan reads where a store has no local files: planned ranges in memory, by one round of GETs.
 
-The planner says which byte ranges a scan needs; they are fetched together. DuckDB sees a file. A
-read outside the plan is another GET, so that a plan decides speed and never the answer.
+The planner says which byte ranges a scan needs; they are fetched together. DuckDB sees a file
+(scan/filesystem). A read outside the plan is another GET, so that a plan decides speed and never the
+answer.
 
 An etag that differs is no proof of other bytes: with KMS the same bytes have a new one each time they
 are put, by a second attempt at a batch or a copy of the bucket. Then the hash in the name decides.
@@ -10,26 +11,17 @@ are put, by a second attempt at a batch or a copy of the bucket. Then the hash i
 from __future__ import annotations
 
 import bisect
-import io
-import itertools
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timezone
-from typing import Any
-
-import fsspec
 
 from ranklog.errors import Corrupt, PreconditionFailed
 from ranklog.layout.keys import segment_is_named
-from ranklog.limits import RANGE_GAP_BYTES_MAX, RANGE_GETS_IN_FLIGHT_MAX
+from ranklog.limits import RANGE_GAP_BYTES_MAX
 from ranklog.plan.sums import Part, unpack_sums
 from ranklog.plan.tasks import SegmentScan
 from ranklog.store.protocol import Store
-
-PROTOCOL = "ranklogscan"
-_NEVER = datetime(1970, 1, 1, tzinfo=timezone.utc)  # objects do not change under their names
 
 
 def coalesce_ranges(
@@ -138,94 +130,6 @@ class RangedObject:
             if zlib.crc32(view[first - start : end - start]) != crc:
                 self.damage = self.damage or damaged(first, end)
                 raise self.damage
-
-
-class RangedFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
-    """The file system DuckDB sees: each scan's object under a name of its own."""
-
-    protocol = PROTOCOL
-    cachable = False
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._objects: dict[str, RangedObject] = {}
-        self._names = itertools.count()
-        self.pool = ThreadPoolExecutor(RANGE_GETS_IN_FLIGHT_MAX, thread_name_prefix="ranklog-get")
-
-    def add(self, item: RangedObject) -> str:
-        """The path under which DuckDB opens it."""
-        name = f"{next(self._names)}.parquet"
-        self._objects[name] = item
-        return f"{PROTOCOL}://{name}"
-
-    def remove(self, path: str) -> None:
-        self._objects.pop(self._strip_protocol(path), None)
-
-    def damage(self) -> Iterator[tuple[str, Corrupt]]:
-        """Keys of the objects of which a part was found damaged, and what is said of it."""
-        for item in self._objects.values():
-            if item.damage is not None:
-                yield item.key, item.damage
-
-    def info(self, path: str, **_: Any) -> dict[str, Any]:
-        name = self._strip_protocol(path)
-        return {"name": name, "size": self._objects[name].length, "type": "file"}
-
-    def exists(self, path: str, **_: Any) -> bool:
-        return self._strip_protocol(path) in self._objects
-
-    def glob(self, path: str, **_: Any) -> list[str]:
-        return [self._strip_protocol(path)] if self.exists(path) else []
-
-    def modified(self, path: str) -> datetime:
-        return _NEVER
-
-    def _open(self, path: str, mode: str = "rb", **_: Any) -> RangedFile:
-        return RangedFile(self._objects[self._strip_protocol(path)])
-
-    def open(self, path: str, mode: str = "rb", **_: Any) -> RangedFile:
-        return self._open(path, mode)
-
-
-class _Position(threading.local):
-    """Of one thread."""
-
-    at = 0
-
-
-class RangedFile(io.RawIOBase):
-    """A position in a RangedObject, each thread's own: threads of DuckDB share a file, and one that
-    seeks between another's seek and read would have it read the wrong bytes."""
-
-    def __init__(self, item: RangedObject) -> None:
-        self._object = item
-        self._position = _Position()
-        self.size = item.length
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position.at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position.at, io.SEEK_END: self.size}[whence]
-        self._position.at = base + offset
-        return self._position.at
-
-    def read(self, size: int = -1) -> bytes:
-        start = self._position.at
-        data = self._object.read(start, self.size if size < 0 else start + size)
-        self._position.at = start + len(data)
-        return data
-
-    def readinto(self, buffer: Any) -> int:
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
 
 
 def planned_ranges(segment: SegmentScan) -> Iterator[tuple[int, int]]:
