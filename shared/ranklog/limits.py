@@ -173,6 +173,8 @@ RANGE_GETS_IN_FLIGHT_MAX = 16
 CHECKED_RANGES_MAX = 200_000
 # Parquet footers of segments that a process remembers, some 30 KiB each.
 FOOTERS_KEPT_MAX = 512
+# Streams that a process knows again when it reads the next index, some 300 bytes each.
+STREAMS_KNOWN_MAX = 16_384
 # One task's time; a slower one is interrupted and reported.
 TASK_SECONDS_MAX = 120.0
 # On Lambda: less than the scan function's 60 s, and what a root keeps of its own time to merge and
