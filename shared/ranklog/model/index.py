@@ -18,9 +18,10 @@ class SegmentRef:
     etag: str  # sent as If-Match; "" where the store has none
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # frozen, thousands of them would take three times as long to read
 class StreamEntry:
-    """A stream's rows in one segment. Its position in the table is the column `stream`.
+    """A stream's rows in one segment, not to be changed. Its position in the table is the column
+    `stream`.
 
     `ranges`: half-open seq ranges of the rows that are in this segment, sorted, coalesced.
     `ranks`: (rank, lines) of lines whose rank is not the stream's; -1 is "no rank".
