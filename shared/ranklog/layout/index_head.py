@@ -7,8 +7,10 @@ fields: a column whose values are all equal is stored once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
+from ranklog import limits
 from ranklog.layout.packed import pack_column, pack_pairs, unpack_column, unpack_pairs
 from ranklog.model.frame import Drop, Fence, StreamEnd
 from ranklog.model.index import (
@@ -22,6 +24,8 @@ from ranklog.model.index import (
 from ranklog.model.stream import Stream
 
 _STREAM_FIELDS = tuple(Stream.__slots__)
+# Indexes of a run name the same streams again and again.
+_stream = lru_cache(limits.STREAMS_KNOWN_MAX)(Stream)
 _ENTRY_FIELDS = ("lines", "text_bytes", "min_ts", "max_ts", "max_iteration")
 
 
@@ -101,7 +105,7 @@ def _streams_to_map(entries: Sequence[StreamEntry]) -> dict[str, Any]:
 def _streams_from_map(data: dict[str, Any], version: int) -> tuple[StreamEntry, ...]:
     count, ids = data["n"], data["ids"].hex()
     # map over columns: a planner reads hundreds of indexes of hundreds of streams
-    streams = map(Stream, *(unpack_column(data["stream"][name], count) for name in _STREAM_FIELDS))
+    streams = map(_stream, *(unpack_column(data["stream"][name], count) for name in _STREAM_FIELDS))
     entry = {name: unpack_column(data["entry"][name], count) for name in _ENTRY_FIELDS}
     ranges = map(_pairs, unpack_column(data["ranges"], count))
     ranks = map(_pairs if version == 1 else unpack_pairs, unpack_column(data["ranks"], count))
