@@ -21,6 +21,7 @@ ARROWS = {
     "agent": {"model", "produce", "stream", "store", "rules", "ingest", "importer"},
     "launch": {"model", "produce", "agent", "stream"},
     "frameworks": {"produce"},
+    "hardware": {"model", "produce"},
     "doctor": {"model", "produce", "agent", "launch", "store"},
     "stream": {"model", "store"},
     "store": set(),

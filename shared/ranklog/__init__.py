@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ranklog.client import Client as Client
+    from ranklog.hardware.monitor import monitor as monitor
     from ranklog.produce.bridges import loguru_sink as loguru_sink
     from ranklog.produce.bridges import structlog_processor as structlog_processor
     from ranklog.produce.context import Handle as Handle
@@ -43,6 +44,7 @@ __all__ = [
     "iteration",
     "log",
     "loguru_sink",
+    "monitor",
     "phase",
     "structlog_processor",
     "telemetry",
@@ -53,6 +55,7 @@ __all__ = [
 
 _HOMES = {
     "ranklog.client": ["Client"],
+    "ranklog.hardware.monitor": ["monitor"],
     "ranklog.produce.bridges": ["loguru_sink", "structlog_processor"],
     "ranklog.produce.context": ["Handle", "context", "iteration"],
     "ranklog.produce.modules": ["watch"],

@@ -81,6 +81,7 @@ PUBLIC: dict[str, list[Callable[[], Any]]] = {
         lambda: ranklog.tensor("activations", [1.0]),
     ],
     "watch": [lambda: ranklog.watch(object()).close()],
+    "monitor": [ranklog.monitor],  # what runs already: the first starts a thread
     "log": [
         lambda: ranklog.log("text"),
         lambda: ranklog.log("text", "error", loss=2.5, name="x" * 2000),
@@ -178,6 +179,7 @@ def main(condition: str) -> None:
     logging.raiseExceptions = True
     for name in PUBLIC:  # a name is imported when it is first asked for: not what calling it costs
         getattr(ranklog, name)
+    ranklog.monitor(every_s=60)
     agent = 0
     if condition == "stopped":
         agent = stop_agent(folder)

@@ -157,6 +157,7 @@ JOB = (
     Flag("--launch", "the launch's id, the same on every host (default: the launcher's)", "ID"),
     Flag("--nproc", "start N processes on this host, as ranks 0 to N-1", "N", type=whole),
     Flag("--config", "the job's configuration, kept with the run", "FILE"),
+    Flag("--monitor", "read processors, memory, I/O, network and GPUs of this host meanwhile"),
     Flag(
         "--store",
         "send to this store, and end when everything is searchable (default: $RANKLOG_DESTINATION, "

@@ -33,6 +33,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         os.execvp(words[0], words)
     if arguments.nproc == 0:
         raise BadInput("--nproc 0 starts nothing", hint="1 or more, or leave it out")
+    if arguments.monitor and find_spec("psutil") is None:
+        raise BadInput("--monitor needs psutil", hint="pip install 'ranklog[monitor]'")
     destination, near = _destination(arguments)
     spool = Path(arguments.spool) if arguments.spool else spool_for(destination, os.environ)
     job = Job(
@@ -44,6 +46,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         ),
         processes=arguments.nproc,
         config=Path(arguments.config) if arguments.config else None,
+        monitor=arguments.monitor,
     )
     if job.config is not None and not job.config.is_file():
         raise BadInput(f"no file {job.config}", hint="--config names the job's configuration")

@@ -8,11 +8,13 @@ import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ranklog.launch import console, plugin
 from ranklog.launch.command import launch_id, run_name, torchrun_of
+from ranklog.launch.host_monitor import monitored
 from ranklog.launch.keeper import AgentKeeper
 from ranklog.launch.parent import NOT_EXECUTABLE, NOT_FOUND, Parent, Program
 from ranklog.produce import spool
@@ -35,6 +37,7 @@ class Job:
     identity: Identity
     processes: int | None = None  # start so many, as ranks of one job on this host
     config: Path | None = None
+    monitor: bool = False  # read this host beside it
 
 
 def identity_of(
@@ -85,12 +88,15 @@ def run_job(job: Job) -> int:
         print(f"ranklog: no destination, lines stay in {job.folder}", file=sys.stderr)
     keeper = AgentKeeper(job.folder, job.destination)
     keeper.look()
+    read_here = job.monitor and job.identity.local_rank in (None, 0)
+    around = {**os.environ, **_environment(job)}
     with (
+        monitored(around) if read_here else nullcontext(),
         console.handed_down() as handed,
         Parent(job.folder, look=keeper.look) as parent,
     ):
         try:
-            for program in _programs(job, {**os.environ, **_environment(job), **handed}):
+            for program in _programs(job, {**around, **handed}):
                 parent.start(program)
         except OSError as error:
             print(f"ranklog: {job.words[0]}: {error.strerror}", file=sys.stderr)

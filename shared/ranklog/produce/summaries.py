@@ -12,6 +12,7 @@ the mean is far from zero. Quantiles are those of a sample of `SAMPLE_MAX` eleme
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,9 +31,8 @@ def vector_of(torch: Any, tensor: Any, quantiles: Sequence[float], bins: int) ->
     """Of torch's tensor, in numpy if it lies in the host's memory and numpy is installed."""
     tensor = tensor.detach()
     if tensor.device.type == "cpu":
-        try:
-            import numpy
-        except ImportError:
+        numpy = sys.modules.get("numpy")  # torch has imported it where it is installed
+        if numpy is None:
             return torch_vector(torch, tensor, quantiles, bins)
         flat = _flat(torch, tensor)
         if flat.dtype == torch.bfloat16 or (flat.dtype.itemsize == 1 and flat.is_floating_point()):
