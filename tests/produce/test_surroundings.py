@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -145,3 +146,114 @@ def test_a_host_that_is_a_launch_of_its_own_says_so_once(
 def test_the_first_process_is_nobodys_worker() -> None:
     assert multiprocessing.parent_process() is None
     assert surroundings.here({}).started_with is None
+
+
+FORKING = """
+import os, sys, ranklog
+from ranklog.produce import session
+def launch():
+    ranklog.init()
+    return session._session.producer.process.identity.launch
+read, write = os.pipe()
+os.environ["MASTER_ADDR"] = "127.0.0.1"
+if os.fork() == 0:
+    os.environ["MASTER_PORT"], os.environ["RANK"] = "29500", "1"  # as a rank that starts itself
+    os.write(write, launch().encode())
+    os._exit(0)
+os.wait()
+print(os.read(read, 100).decode() == launch())
+"""
+OWN_WORDS = """
+import os, subprocess, sys, ranklog
+from ranklog.produce import session
+if "CHILD" not in os.environ:
+    words = [sys.executable, *sys.argv]
+    said = subprocess.run(words, env={**os.environ, "CHILD": "1"}, capture_output=True, text=True)
+ranklog.init()
+launch = session._session.producer.process.identity.launch
+print(launch if "CHILD" in os.environ else said.stdout == launch + "\\n")
+"""
+
+
+def quiet_environment(tmp_path: Path) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("RANK", "SLURM", "MASTER_"))}
+    return kept | {"RANKLOG_SPOOL": str(tmp_path / "spool"), "RANKLOG_LAUNCHED": "1"}
+
+
+@pytest.mark.parametrize("program", [FORKING, OWN_WORDS], ids=["fork", "own words"])
+def test_a_child_that_inits_before_its_parent_is_of_the_same_launch(
+    program: str, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(program)
+    command = [sys.executable, str(tmp_path / "train.py")]
+    environ = quiet_environment(tmp_path)
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+
+    assert done.stdout == "True\n", done.stderr
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_children_of_multiprocessing_that_init_first_are_of_their_parent_s_launch(
+    method: str, tmp_path: Path
+) -> None:
+    program = f"""
+import multiprocessing, ranklog
+from ranklog.produce import session
+from tests.produce.test_surroundings import _launch
+if __name__ == "__main__":
+    context = multiprocessing.get_context({method!r})
+    queue = context.SimpleQueue()
+    children = [context.Process(target=_launch, args=(queue,)) for _ in range(2)]
+    for child in children:
+        child.start()
+    seen = {{queue.get(), queue.get()}}
+    ranklog.init()
+    print(seen == {{session._session.producer.process.identity.launch}})
+    for child in children:
+        child.join()
+"""
+    command = [sys.executable, "-c", program]
+    environ = quiet_environment(tmp_path)
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+
+    assert done.stdout == "True\n", done.stderr
+
+
+def test_two_jobs_of_one_shell_with_other_words_are_not_one_for_having_the_same_parent(
+    tmp_path: Path,
+) -> None:
+    """A program that starts another is a launcher: what it starts is of it, not of its own job."""
+    show = (
+        "import ranklog; from ranklog.produce import session; ranklog.init(); "
+        "print(session._session.producer.process.identity.launch)"
+    )
+    program = (
+        "import os, subprocess, sys\n"
+        f"one, two = (subprocess.run([sys.executable, '-c', {show!r}], capture_output=True,"
+        " env={**os.environ, 'MASTER_PORT': port}).stdout for port in ('1', '2'))\n"
+        "print(one == two, len(one) > 6)"
+    )
+    command = [sys.executable, "-c", program]
+    environ = quiet_environment(tmp_path)
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+
+    assert done.stdout == "False True\n", done.stderr
+
+
+def test_what_a_launcher_said_of_another_host_is_forgotten() -> None:
+    said = {
+        "RANKLOG_LAUNCHED": "1",
+        "RANKLOG_HOST": "login-node",
+        "RANKLOG_CAPTURED": "/tmp/x",
+        "RANKLOG_LAUNCH": "l",
+        "RANKLOG_SPOOL": "/tmp/s",
+    }
+    here_too = {**said, "RANKLOG_LAUNCHED_ON": socket.gethostname()}
+    elsewhere = {**said, "RANKLOG_LAUNCHED_ON": "login-node.cluster"}
+    by_hand = dict(said)
+    for environ in (here_too, elsewhere, by_hand):
+        surroundings.forget_other_host(environ)
+
+    assert here_too["RANKLOG_HOST"] == "login-node"
+    assert elsewhere == {"RANKLOG_LAUNCH": "l", "RANKLOG_SPOOL": "/tmp/s"}
+    assert by_hand == said

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ranklog.produce.identity import Identity, Surroundings, identify
 from ranklog.produce.spool import process_start
+from ranklog.produce.surroundings import launcher_of
 
 Inode = tuple[int, int]  # device, inode
 
@@ -87,7 +88,6 @@ def _writer(proc: Path, pid: int, host: str) -> Writer | None:
     try:
         raw = (proc / str(pid) / "environ").read_bytes().decode("utf-8", "surrogateescape")
         words = (proc / str(pid) / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
-        parent = (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()[1]
     except OSError:
         return None
     pairs = (item.partition("=") for item in raw.split("\0") if "=" in item)
@@ -97,5 +97,5 @@ def _writer(proc: Path, pid: int, host: str) -> Writer | None:
         process_start(pid),
         {name: value for name, _, value in pairs},
         script,
-        f"{host}:{parent}:{process_start(int(parent))}",
+        launcher_of(pid, host, proc=proc)[0],
     )

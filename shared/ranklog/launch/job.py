@@ -154,6 +154,7 @@ def _environment(job: Job) -> dict[str, str]:
     made = {
         "RANKLOG_SPOOL": str(job.folder),
         "RANKLOG_LAUNCHED": "1",
+        "RANKLOG_LAUNCHED_ON": socket.gethostname(),
         "RANKLOG_TENANT": who.tenant,
         "RANKLOG_RUN": who.run,
         "RANKLOG_LAUNCH": who.launch,

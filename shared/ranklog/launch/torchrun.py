@@ -8,6 +8,7 @@ copies to the console what torchrun does not, and tells the agent how each rank 
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +23,7 @@ from ranklog.launch.watch import Rank, Watch, context_of_caller
 from ranklog.produce import spool, trouble
 from ranklog.produce.capture import VARIABLE as CAPTURED
 from ranklog.produce.identity import Surroundings, identify
+from ranklog.produce.surroundings import forget_other_host
 
 
 class RanklogLogsSpecs(DefaultLogsSpecs):  # type: ignore[misc]
@@ -44,6 +46,7 @@ class RanklogLogsSpecs(DefaultLogsSpecs):  # type: ignore[misc]
             return dest
 
     def _captured(self, dest: LogsDest, envs: dict[int, dict[str, str]]) -> LogsDest:
+        forget_other_host(os.environ)
         folder = spool.default_spool(os.environ).absolute()
         spool.make_spool(folder)
         if self._watch is None:
@@ -74,6 +77,7 @@ def _launch_variables(folder: Path, environ: Mapping[str, str]) -> dict[str, str
     return {
         "RANKLOG_SPOOL": str(folder),
         "RANKLOG_LAUNCHED": "1",
+        "RANKLOG_LAUNCHED_ON": socket.gethostname(),
         "RANKLOG_TENANT": who.tenant,
         "RANKLOG_RUN": who.run,
         "RANKLOG_LAUNCH": who.launch,

@@ -80,8 +80,9 @@ class Identity:
 class Surroundings:
     """What the environment variables don't say.
 
-    `launcher` names the parent process and its start; `agree` is what the ranks agreed on, "" where
-    they could not; `started_with` are the variables of a multiprocessing child's first moment.
+    `launcher` names the process that started the job on this host, and its start; `agreed` is what
+    the ranks agreed on, "" where they could not; `started_with` are the variables of a multiprocessing
+    child's first moment, `job_started_with` those of the job's first process (None: as now).
     """
 
     host: str
@@ -90,6 +91,7 @@ class Surroundings:
     in_torchrun_launcher: bool = False
     agreed: str = ""
     started_with: Mapping[str, str] | None = None
+    job_started_with: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +221,9 @@ def _common_launch(
     environ: Mapping[str, str], around: Surroundings, sources: dict[str, str]
 ) -> str:
     """What the processes of one launcher on one host have in common; in Kubernetes, of one job."""
-    master = environ.get("MASTER_ADDR", ""), environ.get("MASTER_PORT", "")
+    # Processes set these for themselves: all of a job take those that its first one was given.
+    given = environ if around.job_started_with is None else around.job_started_with
+    master = given.get("MASTER_ADDR", ""), given.get("MASTER_PORT", "")
     launcher = around.launcher
     sources["launch"] = "this host's launcher process"
     if "KUBERNETES_SERVICE_HOST" in environ and master[0] not in ("", "localhost", "127.0.0.1"):

@@ -28,7 +28,7 @@ from ranklog.produce.hooks import Hooks
 from ranklog.produce.identity import identify
 from ranklog.produce.producer import Producer
 from ranklog.produce.starting import KINDS_NAMED, is_known_kind, resolved, spool_of
-from ranklog.produce.surroundings import here, tell_if_alone
+from ranklog.produce.surroundings import forget_other_host, here, tell_if_alone
 from ranklog.produce.values import clean_metadata
 
 if TYPE_CHECKING:
@@ -193,6 +193,7 @@ def init(
     try:
         from ranklog.produce.describing import Description, Given
 
+        forget_other_host(os.environ)
         around = here()
         if launch is None:
             tell_if_alone(os.environ, around)

@@ -7,7 +7,7 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +21,74 @@ from ranklog.produce.identity import (
 from ranklog.produce.spool import process_start
 
 _STORE_KEY = "ranklog/launch"
+# Programs that only start children of another: what stands in their command line.
+_HELPERS = (b"multiprocessing.spawn", b"multiprocessing.forkserver", b"--multiprocessing-fork")
+ANCESTORS_MAX = 16
+# What a launcher of ours says of the host that it is on, and of nothing else.
+_OF_HOST = ("RANKLOG_LAUNCHED", "RANKLOG_LAUNCHED_ON", "RANKLOG_HOST", "RANKLOG_CAPTURED")
 
 
 def here(environ: Mapping[str, str] = os.environ) -> Surroundings:
     """This process's surroundings. Imports nothing of the job's, waits for nobody."""
-    parent = os.getppid()
     host = socket.gethostname()
+    launcher, first = launcher_of(os.getpid(), host, is_child=_is_child())
     return Surroundings(
         host=host,
         script=sys.argv[0] if sys.argv else "",
-        launcher=f"{host}:{parent}:{process_start(parent)}",
+        launcher=launcher,
         in_torchrun_launcher=(
             "torch.distributed.run" in sys.modules and "TORCHELASTIC_RUN_ID" not in environ
         ),
         agreed="" if names_launch(environ) else agreed_launch(sys.modules.get("torch.distributed")),
         started_with=_first_variables(),
+        job_started_with=_variables(first),
     )
+
+
+def launcher_of(
+    pid: int, host: str, *, is_child: bool = False, proc: Path = Path("/proc")
+) -> tuple[str, int]:
+    """Names the process that started the job a process is of, and the pid of the job's first.
+
+    A fork has its parent's command line, and so have ranks that rank 0 starts by its own words; what
+    multiprocessing starts says so (`is_child`: it is known to be of its parent's job). All of them
+    agree, whoever logs first, and whether the one that started them does at all.
+    """
+    words, parent = _words(proc, pid), _parent(proc, pid)
+    for _ in range(ANCESTORS_MAX):
+        above = _words(proc, parent)
+        is_of_job = is_child or words == above or any(helper in words for helper in _HELPERS)
+        if not (words and above and is_of_job):
+            break
+        pid, words, parent, is_child = parent, above, _parent(proc, parent), False
+    top = parent or pid  # the first process of a container has no parent
+    return f"{host}:{top}:{process_start(top)}", pid
+
+
+def _words(proc: Path, pid: int) -> bytes:
+    try:
+        return (proc / str(pid) / "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def _parent(proc: Path, pid: int) -> int:
+    try:
+        stat = (proc / str(pid) / "stat").read_bytes()
+    except OSError:  # no Linux: we know of ourselves alone
+        return os.getppid() if pid == os.getpid() else 0
+    return int(stat.rpartition(b")")[2].split()[1])
+
+
+def forget_other_host(environ: MutableMapping[str, str]) -> None:
+    """Drop what a launcher of ours said of its host, where another took its variables elsewhere.
+
+    `ranklog run -- srun …`: the tasks have its variables, and on other nodes no agent and no spool of
+    its; they are of its run and launch.
+    """
+    if environ.get("RANKLOG_LAUNCHED_ON") not in (None, socket.gethostname()):
+        for name in _OF_HOST:
+            environ.pop(name, None)
 
 
 def tell_if_alone(environ: Mapping[str, str], around: Surroundings) -> None:
@@ -68,6 +120,15 @@ def agreed_launch(distributed: Any) -> str:
         return ""
 
 
+def _is_child() -> bool:
+    """Whether multiprocessing made this process, as far as this process knows by now."""
+    process = sys.modules.get("multiprocessing.process")
+    if process is None:
+        return False
+    known = process.parent_process()
+    return known is not None and known.pid == os.getppid()
+
+
 def _first_variables() -> dict[str, str] | None:
     """The variables that a child of multiprocessing began with (a forked one: its parent's)."""
     process = sys.modules.get("multiprocessing.process")
@@ -77,9 +138,14 @@ def _first_variables() -> dict[str, str] | None:
     begins = getattr(process.current_process(), "_inheriting", False)
     if process.parent_process() is None and not begins:
         return None
+    return _variables(os.getpid())
+
+
+def _variables(pid: int) -> dict[str, str]:
+    """What a process began with; {} where nobody may know."""
     found: dict[str, str] = {}
     with contextlib.suppress(OSError):
-        for pair in Path("/proc/self/environ").read_bytes().split(b"\0"):
+        for pair in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
             name, equals, value = os.fsdecode(pair).partition("=")
             if equals:
                 found[name] = value
