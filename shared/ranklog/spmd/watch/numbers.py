@@ -1,0 +1,116 @@
+"""Losses and gradients that stopped being finite, by key and rank.
+
+What was never finite is how a framework prints (`accuracy=nan` on each line); a gradient that overflows
+once is how loss scaling works; so a key counts after a finite value, and a gradient after several.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from ranklog.model.answer import Line
+from ranklog.spmd.watch.news import number_of
+
+_LOSS = re.compile(r"^(?:\w+[_ /.-])?loss$", re.IGNORECASE)
+_NOT_LOSS = re.compile(r"eval|val|scale|best|avg|aux", re.IGNORECASE)
+_GRADIENT = re.compile(r"grad(?:ient)?s?[_ /.-]?norm", re.IGNORECASE)
+GRADIENT_BAD_MIN = 3  # one after the other
+GOOD_ENDS = 3  # finite values, one after the other, that end it
+KEYS_MAX = 32  # of which a watch keeps count; the first ones
+
+
+@dataclass(slots=True)
+class _Count:
+    """One key on one rank: values in a row, and whether it ever was finite."""
+
+    finite: bool = False
+    bad: int = 0
+    good: int = 0
+    since: int | None = None  # iteration
+    since_ns: int = 0
+    odd: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NotFinite:
+    """A key that is NaN or infinite on these ranks (None: lines name none), since when."""
+
+    key: str
+    ranks: tuple[int, ...]
+    iteration: int | None
+    since_ns: int
+
+
+class Numbers:
+    """Counts of every loss and gradient norm. -1 stands for lines without a rank."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, dict[int, _Count]] = {}
+
+    def take(self, line: Line) -> None:
+        """The values of a line's metadata."""
+        for key in line.metadata:
+            if not is_watched(key):
+                continue
+            value = number_of(line, key)
+            if value is None or (key not in self._counts and len(self._counts) >= KEYS_MAX):
+                continue
+            rank = -1 if line.rank is None else line.rank
+            count = self._counts.setdefault(key, {}).setdefault(rank, _Count())
+            _add(count, value, line, 1 if is_loss(key) else GRADIENT_BAD_MIN)
+
+    def not_finite(self) -> list[NotFinite]:
+        """What is not finite now, by key."""
+        found = []
+        for key, by_rank in self._counts.items():
+            odd = {rank: count for rank, count in by_rank.items() if count.odd}
+            if odd:
+                first = min(odd.values(), key=lambda count: count.since_ns)
+                ranks = tuple(sorted(rank for rank in odd if rank >= 0))
+                found.append(NotFinite(key, ranks, first.since, first.since_ns))
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """For a file of state."""
+        return {
+            key: [
+                [rank, c.finite, c.bad, c.good, c.since, c.since_ns, c.odd]
+                for rank, c in by_rank.items()
+            ]
+            for key, by_rank in self._counts.items()
+        }
+
+    @classmethod
+    def from_json(cls, said: dict[str, Any]) -> Numbers:
+        """Inverse of to_json."""
+        found = cls()
+        found._counts = {
+            key: {rank: _Count(*rest) for rank, *rest in rows} for key, rows in said.items()
+        }
+        return found
+
+
+def is_loss(key: str) -> bool:
+    """A training loss by its name."""
+    return _LOSS.match(key) is not None and _NOT_LOSS.search(key) is None
+
+
+def is_watched(key: str) -> bool:
+    """A loss, or the norm of a gradient."""
+    return is_loss(key) or _GRADIENT.search(key) is not None
+
+
+def _add(count: _Count, value: float, line: Line, bad_min: int) -> None:
+    if math.isfinite(value):
+        count.finite, count.bad = True, 0
+        count.good += 1
+        count.odd = count.odd and count.good < GOOD_ENDS
+        return
+    count.bad += 1
+    count.good = 0
+    if count.bad == 1 and not count.odd:
+        count.since, count.since_ns = line.iteration, line.ts_ns
+    count.odd = count.odd or (count.finite and count.bad >= bad_min)
