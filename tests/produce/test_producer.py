@@ -147,3 +147,15 @@ def test_after_close_nothing_is_taken_and_nothing_raised(made: Producer) -> None
     made.telemetry({"loss": 1.0}, None)
 
     assert made.records == 1
+
+
+def test_a_place_that_logs_by_many_names_is_defined_once_for_each(made: Producer) -> None:
+    frame = sys._getframe()
+    for _ in range(3):
+        for name, level in (("a", 20), ("b", 20), ("a", 10)):
+            made.line(made.call_at(frame, name, level), "text")
+
+    records, definitions = _read(made)
+    assert [line_text(fields) for fields in records] == ["text"] * 9
+    assert sorted(site[2] for site in definitions.sites.values()) == ["a", "b"]
+    assert len(definitions._calls) == 3

@@ -6,31 +6,19 @@ asked once for each instruction that logs.
 
 from __future__ import annotations
 
-from types import CodeType, FrameType
+from types import FrameType
 
 from ranklog.produce import ring
+from ranklog.produce.compiled import CallFields
 
 
-class Call:
+class Call(CallFields):
     """Where, at which level, through which logger. Words are for `Ring.write`; 0: not defined.
 
     `template` is the one that ARGUMENTS are of; it is set once, at the first line that has some.
     """
 
-    __slots__ = (
-        "arguments_word",
-        "code",
-        "file",
-        "function",
-        "instruction",
-        "level",
-        "line",
-        "logger",
-        "owner",
-        "site",
-        "template",
-        "text_word",
-    )
+    __slots__ = ()
 
     def __init__(
         self, file: str, line: int, function: str | None, logger: str | None, level: int
@@ -41,12 +29,12 @@ class Call:
         self.logger = logger
         self.level = level
         self.site = 0
-        self.template: str | None = None
+        self.template = None
         self.text_word = 0
         self.arguments_word = 0
-        self.code: CodeType | None = None
+        self.code = None
         self.instruction = -1
-        self.owner: object = None
+        self.owner = None
 
     def number(self, site: int, number: int) -> None:
         """Defined under this number; none above what a ring can say."""

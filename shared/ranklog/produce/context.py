@@ -49,8 +49,8 @@ class _Process:
 
 EMPTY = Stamp(STREAM_RANK, {})
 process = _Process()
-_stamp: ContextVar[Stamp] = ContextVar("ranklog", default=EMPTY)
-_iteration: ContextVar[int] = ContextVar("ranklog_iteration", default=INHERITED)
+stamp_variable = _stamp = ContextVar[Stamp]("ranklog", default=EMPTY)
+iteration_variable = _iteration = ContextVar[int]("ranklog_iteration", default=INHERITED)
 # This thread's or task's, for the hot path; `own_iteration` may be INHERITED.
 current = _stamp.get
 own_iteration = _iteration.get

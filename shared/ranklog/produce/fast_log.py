@@ -15,7 +15,9 @@ from typing import Any
 
 from ranklog.produce import trouble
 from ranklog.produce.calls import Call
+from ranklog.produce.compiled import hot
 from ranklog.produce.handler import RanklogHandler
+from ranklog.produce.producer import Producer
 
 _PLAIN_LOGGERS = frozenset([logging.Logger, logging.RootLogger])
 _SOURCE: str | None = logging._srcfile
@@ -68,7 +70,7 @@ def _replacement(
     logger_class, warning, get_frame = logging.Logger, logging.WARNING, sys._getframe
     module: Any = logging
     factory = logging.LogRecord
-    producer = ours.producer
+    producer: Producer = ours.producer
     root, alone = logging.getLogger(), [ours]
 
     def find(logger: logging.Logger, frame: Any, level: int) -> Call | None:
@@ -141,4 +143,4 @@ def _replacement(
 
     # logging looks for the caller behind all frames of its own file: ours is to be one of them.
     _log.__code__ = _log.__code__.replace(co_filename=_SOURCE or "?")
-    return _log
+    return _log if hot is None else hot.LogMethod(_log, ours, find, _SOURCE or "?")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ranklog.produce import trouble
 from ranklog.produce.calls import Call
+from ranklog.produce.clock import OFFSET_NS
+from ranklog.produce.compiled import HandlerFields, hot
 from ranklog.produce.console import ConsoleCopy
+from ranklog.produce.context import EMPTY, INHERITED, iteration_variable, process, stamp_variable
 from ranklog.produce.producer import Producer
 from ranklog.produce.records import filled
 from ranklog.produce.values import clean_metadata
@@ -20,6 +23,19 @@ _PLAIN_FIELDS = len(_PLAIN)
 _STANDARD = frozenset([*_PLAIN, "message", "asctime", "taskName"])
 _FORMATTER = logging.Formatter()
 _ROOT = logging.getLogger()
+
+if hot is not None:
+    hot.configure(
+        stamp_variable,
+        iteration_variable,
+        EMPTY,
+        INHERITED,
+        process,
+        _ROOT,
+        logging.LogRecord,
+        OFFSET_NS,
+        _PLAIN_FIELDS,
+    )
 
 
 class _NoLock:
@@ -35,21 +51,21 @@ class _NoLock:
     def __exit__(self, *details: object) -> None: ...
 
 
-class RanklogHandler(logging.Handler):
+class RanklogHandler(HandlerFields, logging.Handler):
     """Attached to the root logger by `init`; may be attached to any logger that does not propagate."""
 
     def __init__(self, producer: Producer, console: ConsoleCopy | None = None) -> None:
         super().__init__()
         self.producer = producer
         self._console = console
-        self._handlers_seen = 0  # of the root: when one is added, its console may have to move
+        self.handlers_seen = 0  # of the root: when one is added, its console may have to move
         # Called with whether it has ours alone.
         self.on_root_change: Callable[[bool], None] = lambda alone: None
 
     def createLock(self) -> None:
         self.lock = _NoLock()  # type: ignore[assignment]
 
-    def handle(self, record: logging.LogRecord) -> bool:
+    def handle_by_python(self, record: logging.LogRecord) -> bool:
         """Filter and emit."""
         if self.filters:
             accepted: Any = self.filter(record)
@@ -60,11 +76,14 @@ class RanklogHandler(logging.Handler):
         self.emit(record)
         return True
 
+    if not TYPE_CHECKING and hot is None:
+        handle = handle_by_python
+
     def emit(self, record: logging.LogRecord) -> None:
         """Never raises: an error of ours, or of a message's arguments, is counted and told once."""
         try:
-            if len(_ROOT.handlers) != self._handlers_seen:
-                self._handlers_seen = len(_ROOT.handlers)
+            if len(_ROOT.handlers) != self.handlers_seen:
+                self.handlers_seen = len(_ROOT.handlers)
                 self.root_changed()
             fields = record.__dict__
             level = record.levelno

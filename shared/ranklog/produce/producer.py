@@ -14,11 +14,12 @@ from itertools import count
 from pathlib import Path
 from time import monotonic_ns
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ranklog.produce import output, records, spool, trouble
 from ranklog.produce.calls import Call, call_at
 from ranklog.produce.clock import OFFSET_NS, now_ns
+from ranklog.produce.compiled import ProducerFields, hot
 from ranklog.produce.context import EMPTY, INHERITED, STREAM_RANK, Stamp, current, own_iteration
 from ranklog.produce.context import process as process_wide
 from ranklog.produce.identity import WORKER, Identity
@@ -63,7 +64,7 @@ class Moment(NamedTuple):
     iteration: int | None
 
 
-class Producer:
+class Producer(ProducerFields):
     """One process's. Methods never raise for reasons of ours or of the disk's.
 
     `ring`, and `owner` of the stamps whose numbers are known, are for the hot path of telemetry.
@@ -97,20 +98,21 @@ class Producer:
             self._ring_bytes = min(self._ring_bytes, WORKER_RING_BYTES)
         self._closed = False
         self._output: Output | None = None
-        self.ring: Ring | None = None
+        self.ring = None
         # Words of series of one value; telemetry has it too.
-        self.doubles: dict[str, int] = {}
+        self.doubles = {}
         self._forget()
         self._open()
 
     # --- lines ----------------------------------------------------------------------------------
 
-    def line(self, call: Call, message: Any, arguments: Any = ()) -> None:
+    def line_by_python(self, call: Call, message: Any, arguments: Any = ()) -> None:
         """A line as logging has it: `arguments` is a tuple or a mapping, empty where there is none.
 
         `call` is from `call` or `call_at`, and is asked for again after a fork.
         """
-        out, stamp, context = self.ring, current(), 0
+        out: Ring | None = self.ring
+        stamp, context = current(), 0
         if stamp is not EMPTY:
             context = stamp.number if stamp.owner is self.owner else self.tell_stamp(stamp)
         iteration = own_iteration()
@@ -159,6 +161,9 @@ class Producer:
                 return
         self._put(call, word, iteration, context, payload, message, arguments)
 
+    if not TYPE_CHECKING and hot is None:
+        line = line_by_python
+
     def _slow_line(self, call: Call, message: Any, arguments: Any, context: int) -> None:
         """A template's first line, arguments that can't wait, no number, no ring."""
         if call.template is None and type(message) is str and type(arguments) is tuple:
@@ -181,7 +186,7 @@ class Producer:
         message: Any,
         arguments: Any,
     ) -> None:
-        out = self.ring
+        out: Ring | None = self.ring
         if out is None:
             return
         answer = out.write(word, now_ns(), iteration, context, payload, call.level >= 30)
@@ -282,9 +287,9 @@ class Producer:
         """The call of a frame that logs; known by its instruction from the second time on."""
         if frame is None:
             return self.call("?", 0, None, logger, level)
-        key = (id(frame.f_code), frame.f_lasti)
+        key = (id(frame.f_code), frame.f_lasti, logger, level)
         call = self._calls_by_code.get(key)
-        if call is not None and call.level == level and call.logger == logger:
+        if call is not None:
             return call
         call = call_at(frame, logger, level, owner)
         self._number(call)
@@ -408,11 +413,12 @@ class Producer:
         self._output = self.ring = None
         self.owner = object()
         self.calls: dict[Any, Call] = {}
-        self._calls_by_code: dict[tuple[int, int], Call] = {}
+        self._calls_by_code: dict[tuple[int, int, str | None, int], Call] = {}
+        self.forget_known()
         self.by_template: dict[str, Call] = {}
         # Words of VALUES by names and dimensions, and the last ones.
         self.series: dict[Any, int] = {}
-        self.last_series: tuple[Any, int] = ((), 0)
+        self.last_series = ((), 0)
         self.doubles.clear()
         self._sites: dict[tuple[str, int, str | None, str | None], int] = {}
         self._ranks: dict[int | None, int] = {}

@@ -29,6 +29,8 @@ from _thread import RLock
 from collections.abc import Callable
 from pathlib import Path
 
+from ranklog.produce.compiled import FILLED_BEFORE_ANYBODY_ELSE_RUNS, RingFields
+
 MAGIC = b"RLRING1\n"
 HEADER = struct.Struct("<8sQ")  # at 0: magic with version, bytes of data
 HEADER_BYTES = 4096
@@ -55,9 +57,6 @@ NUMBER_MAX = 2**24 - 1
 # What `write` says.
 TAKEN, FULL, TOO_LARGE, AMID_ANOTHER = range(4)
 
-_FILLED_BEFORE_ANYBODY_ELSE_RUNS = (
-    sys.version_info >= (3, 11) and getattr(sys, "_is_gil_enabled", lambda: True)()
-)
 _PAD_WORD = PAD << 32
 
 
@@ -71,33 +70,18 @@ PACKERS = [
 PACKED_MAX = len(PACKERS)
 
 
-class Ring:
+class Ring(RingFields):
     """The writer's side. Made by `create`; threads may share it, forked children must not use it.
 
-    `head`, `inline_limit`, `offset` and `lap` are for the hot paths (producer.py, telemetry.py), which
-    do what `write` does without its calls.
+    `head`, `inline_limit`, `offset` and `lap` are for the hot paths (hot/, producer.py, telemetry.py),
+    which do what `write` does without its calls.
     """
 
-    __slots__ = (
-        "_is_writing",
-        "_lock",
-        "_size",
-        "head",
-        "inline_limit",
-        "lap",
-        "limit",
-        "memory",
-        "offset",
-        "path",
-        "payload_bytes_max",
-        "records",
-        "reserve_limit",
-        "words",
-    )
+    __slots__ = ("_is_writing", "_lock", "_size", "path", "payload_bytes_max", "words")
 
     def __init__(self, path: Path, memory: mmap.mmap, size: int) -> None:
         self.path = path
-        self.memory = memory
+        self.attach(memory)
         self.words = memoryview(memory).cast("L")  # eight bytes, and cheaper than "Q"
         self.records = 0
         self.head = 0
@@ -110,7 +94,7 @@ class Ring:
         self.payload_bytes_max = min(size // 4, 2**24 - 1)
         self._size = size
         self._is_writing = False
-        self._lock = None if _FILLED_BEFORE_ANYBODY_ELSE_RUNS else RLock()
+        self._lock = None if FILLED_BEFORE_ANYBODY_ELSE_RUNS else RLock()
 
     @classmethod
     def create(
@@ -248,4 +232,5 @@ class Ring:
         """Unmap; the file stays for the agent. Later writes raise ValueError."""
         self.inline_limit = self.limit = self.reserve_limit = 0
         self.words.release()
+        self.detach()
         self.memory.close()

@@ -13,6 +13,7 @@ from typing import Any
 
 from ranklog.produce import output, records, ring, trouble
 from ranklog.produce.clock import OFFSET_NS
+from ranklog.produce.compiled import hot
 from ranklog.produce.context import EMPTY, INHERITED, current, own_iteration, process
 from ranklog.produce.producer import DEFINED_MAX, Producer
 from ranklog.produce.values import clean_metadata
@@ -32,6 +33,8 @@ def attach(producer: Producer | None) -> None:
     global _doubles, _producer
     _producer = producer
     _doubles = {} if producer is None else producer.doubles
+    if hot is not None:
+        hot.attach(producer, telemetry_by_python)
 
 
 def attached() -> Producer | None:
@@ -47,7 +50,7 @@ def settle(timeout_s: float) -> float:
     return max(0.0, (ends - monotonic_ns()) / 1e9)
 
 
-def telemetry(values: Mapping[str, Any], /, **dims: Any) -> None:
+def telemetry_by_python(values: Mapping[str, Any], /, **dims: Any) -> None:
     """Numbers of this moment by name: `telemetry({"loss": 2.31, "grad_norm": 0.42}, layer="h.3")`.
 
     They carry rank, iteration and metadata of the context, as lines do; keywords are dimensions.
@@ -92,6 +95,9 @@ def telemetry(values: Mapping[str, Any], /, **dims: Any) -> None:
             _write(_producer, values, dims)
     except Exception:
         trouble.swallow("taking telemetry")
+
+
+telemetry: Callable[..., None] = telemetry_by_python if hot is None else hot.telemetry
 
 
 def _write(producer: Producer, values: Mapping[str, Any], dims: dict[str, Any]) -> None:
