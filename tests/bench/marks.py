@@ -2,7 +2,8 @@
 
     python -m tests.bench.marks [--folder .bench] [--growth-lines 1000000] [--segments 1000]
 
-Memory of the functions, growth, concurrency, planning, and the whole process. The folder is one that
+Memory of the functions, growth, concurrency, planning, the whole process, and the size of real logs where
+they are there. The folder is one that
 `python -m tests.bench --keep` left; where there is none, a store of a million lines is built in it.
 """
 
@@ -13,7 +14,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import concurrency, growth, memory, planning, process
+from tests.bench import concurrency, growth, logs, memory, planning, process
 from tests.bench.building import ingest_frames
 from tests.bench.corpus import corpus
 from tests.bench.figures import Figure, show
@@ -42,6 +43,7 @@ def run_marks(options: argparse.Namespace) -> list[Figure]:
         lambda: memory.measure(folder),
         lambda: planning.measure(options.segments, folder),
         lambda: growth.measure(options.growth_lines, folder),
+        lambda: logs.measure(logs.LOGS) if logs.LOGS.is_dir() else [],
     )
     figures = []
     for one in measures:
