@@ -203,3 +203,34 @@ def test_simulated_healthy_runs_have_no_suspect(
 ) -> None:
     healthy = [item for item in simulated if item[0].fault_class == "none"]
     assert [(fault, who) for _, fault, who in healthy if who] == []
+
+
+def staged(tmp_path: Path, slow: set[int]) -> Path:
+    """16 ranks of four pipeline stages as Megatron-LM places them; some take twice as long."""
+    for rank in range(16):
+        start = (
+            "using world size: 16, data-parallel-size: 2, tensor-model-parallel size: 2, "
+            "pipeline-model-parallel size: 4\n"
+        )
+        times = 1800.0 if rank in slow else 900.0
+        text = start if rank == 0 else ""
+        text += "".join(LOSS.format(k).replace("900.0", str(times)) + "\n" for k in range(12))
+        (tmp_path / f"rank-{rank}.log").write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("slow", "group", "name"),
+    [
+        ({4, 5, 6, 7}, "pp=1", "pp=1: ranks 4-7"),
+        ({10, 11}, "tp group at dp=1, pp=2", "tp group at dp=1, pp=2: ranks 10-11"),
+        ({1, 6}, None, "ranks 1,6"),
+    ],
+)
+def test_several_suspects_are_named_by_their_group(
+    slow: set[int], group: str | None, name: str, tmp_path: Path
+) -> None:
+    found = client_of(staged(tmp_path, slow)).triage(run="job")
+    [suspect] = found.suspects
+    assert (found.fault, suspect["ranks"]) == ("slow", sorted(slow))
+    assert (suspect["group"], suspect["name"]) == (group, name)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranklog.spmd.topology import Group, Topology, groups_of_lines, make_topology
+from ranklog.spmd.start_lines import groups_of_lines
+from ranklog.spmd.topology import Group, Topology, make_topology
 
 
 def topology(ranks: int = 16, per_node: int = 4, tp: int = 2, pp: int = 2) -> Topology:
@@ -46,16 +47,6 @@ def test_ranks_with_nothing_in_common_and_one_alone_have_no_group() -> None:
     assert topology().explain([1, 6]) is None
     assert topology().explain([3]) is None
     assert topology().explain([]) is None
-
-
-def test_deepspeed_tells_places_itself_and_a_size_that_does_not_fit_tells_none() -> None:
-    text = "{ProcessCoord(pipe=0, data=0, model=0): 0, ProcessCoord(pipe=0, data=0, model=1): 1}"
-    assert groups_of_lines([text], [0, 1]) == {
-        0: {"pp": 0, "dp": 0, "tp": 0},
-        1: {"pp": 0, "dp": 0, "tp": 1},
-    }
-    other = "data-parallel-size: 4, tensor-model-parallel size: 2, pipeline-model-parallel size: 2"
-    assert groups_of_lines([other], range(8)) == {}
 
 
 @given(st.sets(st.integers(0, 15)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,28 +11,26 @@ import numpy as np
 from ranklog.answer.render import line_json
 from ranklog.answer.runs import StreamSum, sum_streams
 from ranklog.client.line_table import fetch_table, fetch_texts
-from ranklog.client.manifests import load_manifests
 from ranklog.client.neighbours import fetch
 from ranklog.client.outliers_answer import OutliersAnswer
 from ranklog.client.reader import Reader
-from ranklog.client.search import Search, begin, scan_lines, timed
+from ranklog.client.search import Search, begin, timed
+from ranklog.client.topology import topology_of
 from ranklog.client.words import Restrictions, read_query
 from ranklog.errors import BadInput, NotFound
 from ranklog.model import query as q
 from ranklog.model.answer import Line
-from ranklog.plan.tree import all_of, any_of
+from ranklog.plan.tree import all_of
 from ranklog.spmd.outliers.evidence import Attempt, Evidence
 from ranklog.spmd.outliers.heat import Heat, heat_of
 from ranklog.spmd.outliers.values import Sample, wanted_rows
 from ranklog.spmd.outliers.verdict import Outlier, Outliers, find_outliers
-from ranklog.spmd.table import ABSENT, I64, LineTable
-from ranklog.spmd.topology import START_LITERALS, Topology, groups_of_lines, make_topology
+from ranklog.spmd.table import ABSENT, I64
 from ranklog.spmd.variables import shown_template
 
 # Ranks that the answer has evidence lines of, and lines per evidence.
 _SHOWN_RANKS_MAX = 64
 _LINES_PER_EVIDENCE = 3
-_START_LINES_MAX = 200
 
 
 def outliers_of(reader: Reader, query: str, given: Restrictions) -> OutliersAnswer:
@@ -52,7 +50,8 @@ def outliers_of(reader: Reader, query: str, given: Restrictions) -> OutliersAnsw
     table = fetch_table(run, _ranked(run, number))
     if not len(table):
         run.report.notes.append("no line says which rank it is of")
-    topology = _topology(run, own, table, whole=not _is_restricted(given))
+    ranks = set(np.unique(table.rank).tolist()) - {ABSENT}
+    topology = topology_of(run, own, ranks, whole=not _is_restricted(given))
     attempt = Attempt(table, topology, _ended_well(own))
     with timed(run.report, "merge"):
         found = find_outliers(attempt, _samples(run, attempt, number))
@@ -86,42 +85,6 @@ def _ended_well(sums: Iterable[StreamSum]) -> frozenset[int]:
     ends = [(item.stream.rank, item.end.exit_code) for item in sums if item.end is not None]
     bad = {rank for rank, code in ends if code}
     return frozenset(rank for rank, code in ends if code == 0 and rank is not None) - bad
-
-
-def _topology(run: Search, sums: Sequence[StreamSum], table: LineTable, *, whole: bool) -> Topology:
-    """From manifests, else from what launchers print; hosts from streams, too."""
-    ranks = set(np.unique(table.rank).tolist()) - {ABSENT}
-    hosts: dict[int, str | None] = {}
-    local: dict[int, int | None] = {}
-    for item in sums:
-        rank = item.stream.rank
-        if rank is None:
-            continue
-        if whole:
-            ranks.add(rank)
-        hosts[rank] = hosts.get(rank) or item.stream.host
-        local[rank] = item.stream.local_rank if local.get(rank) is None else local[rank]
-    groups: dict[int, Mapping[str, int]] = {}
-    launches = [(item.run, item.launch) for item in run.scope.launches or ()]
-    told = load_manifests(run.reader.store, run.reader.tenant, launches, whole=True)
-    for said in told.told.values():
-        for name, facts in said.manifest.get("ranks", {}).items():
-            rank = int(name)
-            if facts.get("groups"):
-                groups[rank] = {key: int(place[0]) for key, place in facts["groups"].items()}
-            hosts[rank] = facts.get("host") or hosts.get(rank)
-            if whole:
-                ranks.add(rank)
-    if not groups:
-        groups.update(groups_of_lines(_start_lines(run), sorted(ranks)))
-    return make_topology(ranks, hosts=hosts, local_ranks=local, groups=groups)
-
-
-def _start_lines(run: Search) -> list[str]:
-    term = any_of([q.Contains(literal) for literal in START_LITERALS])
-    expr = all_of([*run.scope.restriction(), term])
-    lines = scan_lines(run, expr, limit=_START_LINES_MAX, newest=False).lines()
-    return [line.text for line in lines]
 
 
 def _samples(run: Search, attempt: Attempt, number: int) -> list[Sample]:

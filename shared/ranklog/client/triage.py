@@ -17,6 +17,7 @@ from ranklog.answer.render import line_json, render_time
 from ranklog.answer.runs import StreamSum, sum_streams
 from ranklog.client.reader import Reader
 from ranklog.client.search import Search, begin, scan_lines
+from ranklog.client.topology import topology_of
 from ranklog.client.triage_answer import Triage
 from ranklog.client.words import Restrictions, read_query
 from ranklog.errors import BadInput, NotFound
@@ -30,7 +31,7 @@ from ranklog.spmd.triage.evidence import evidence_pattern
 from ranklog.spmd.triage.heat import Heat, error_heat
 from ranklog.spmd.triage.saves import last_checkpoint
 from ranklog.spmd.triage.steps import Step, next_steps
-from ranklog.spmd.triage.suspects import Suspect
+from ranklog.spmd.triage.suspects import Suspect, name_group
 from ranklog.spmd.triage.timeline import Event, make_timeline
 from ranklog.spmd.triage.verdict import Verdict, judge
 
@@ -52,7 +53,9 @@ def triage_run(reader: Reader, query: str, given: Restrictions) -> Triage:
     attempts = sorted({item.stream.attempt for item in sums}) or [0]
     attempt = _chosen(given.get("attempt"), attempts)
     case = fetch_case(run, sums, attempt, newest=attempt == attempts[-1])
-    return _answer(run, case, attempt, judge(case))
+    verdict = judge(case)
+    _name_groups(run, sums, attempt, verdict)
+    return _answer(run, case, attempt, verdict)
 
 
 def _chosen(wanted: str | int | None, attempts: Sequence[int]) -> int:
@@ -94,6 +97,18 @@ def fetch_case(run: Search, sums: Sequence[StreamSum], attempt: int, *, newest: 
         stream_lines={i.stream_id: max((b for _, b in i.ranges), default=0) for i in sums},
         stream_hosts={i.stream_id: i.stream.host for i in sums if i.stream.host is not None},
     )
+
+
+def _name_groups(run: Search, sums: Sequence[StreamSum], attempt: int, verdict: Verdict) -> None:
+    """Where several ranks are suspected: manifests and start lines tell what they have in common."""
+    several = [s for s in verdict.suspects if isinstance(s.ranks, frozenset) and not s.node]
+    if not several or verdict.facts is None:
+        return
+    own = [item for item in sums if item.stream.attempt == attempt]
+    facts = verdict.facts
+    topology = topology_of(run, own, facts.ranks, whole=False, hosts=facts.places.hosts)
+    for suspect in several:
+        name_group(suspect, topology)
 
 
 def _of_attempt(attempt: int, *, newest: bool) -> list[q.Expr]:
@@ -222,7 +237,9 @@ def _suspect(suspect: Suspect) -> dict[str, Any]:
         "rank": suspect.rank,
         "ranks": sorted(ranks) if isinstance(ranks, frozenset) else ranks,
         "host": suspect.host,
-        "group": "node" if suspect.node else "all" if ranks == "all" else None,
+        "group": _group(suspect),
+        "exceptions": [] if suspect.group is None else list(suspect.group.exceptions),
+        "others": [] if suspect.group is None else list(suspect.group.others),
         "name": suspect.name,
         "score": round(suspect.score, 3),
         "why": suspect.why,
@@ -230,6 +247,14 @@ def _suspect(suspect: Suspect) -> dict[str, Any]:
             line_json(replace(line, match=True)) for line in list(suspect.lines)[:_SUSPECT_LINES]
         ],
     }
+
+
+def _group(suspect: Suspect) -> str | None:
+    if suspect.node:
+        return "node"
+    if suspect.ranks == "all":
+        return "all"
+    return None if suspect.group is None else suspect.group.name
 
 
 def _event(event: Event) -> dict[str, Any]:

@@ -6,9 +6,7 @@ ranks of one place; a *group* of a dimension the ranks that differ in nothing el
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,14 +14,6 @@ import numpy as np
 from ranklog.spmd.table import ABSENT, I32, Flags
 
 NODE, LOCAL = "node", "local_rank"
-# What launchers print of model parallelism where no manifest says it.
-_MEGATRON = re.compile(
-    r"data-parallel(?:-| )size: (?P<dp>\d+),?.*?tensor-model-parallel(?:-| )size: (?P<tp>\d+),?"
-    r".*?pipeline-model-parallel(?:-| )size: (?P<pp>\d+)"
-)
-_DEEPSPEED = re.compile(r"ProcessCoord\(([^)]*)\): (\d+)")
-_DEEPSPEED_NAMES = {"pipe": "pp", "data": "dp", "model": "tp"}
-START_LITERALS = ("tensor-model-parallel", "ProcessCoord(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,28 +130,6 @@ def make_topology(
     for name in sorted({name for rank in order for name in groups.get(rank, {})}):
         topology.places[name] = _column(groups.get(r, {}).get(name, ABSENT) for r in order)
     return topology
-
-
-def groups_of_lines(texts: Iterable[str], ranks: Sequence[int]) -> dict[int, dict[str, int]]:
-    """Places that start lines of Megatron-LM and DeepSpeed tell; nothing where they tell none.
-
-    Megatron's order: rank = (pp * dp_size + dp) * tp_size + tp.
-    """
-    found: dict[int, dict[str, int]] = defaultdict(dict)
-    for text in texts:
-        for said, rank in _DEEPSPEED.findall(text):
-            for part in said.split(", "):
-                name, _, place = part.partition("=")
-                if place.isdecimal():
-                    found[int(rank)][_DEEPSPEED_NAMES.get(name, name)] = int(place)
-        sizes = _MEGATRON.search(text)
-        if sizes is not None and not found:
-            tp, dp, pp = (int(sizes[name]) for name in ("tp", "dp", "pp"))
-            if tp * dp * pp == max(ranks, default=-1) + 1 and tp * dp * pp > 1:
-                for rank in ranks:
-                    place = {"tp": rank % tp, "dp": rank // tp % dp, "pp": rank // (tp * dp)}
-                    found[rank] = place
-    return dict(found)
 
 
 def _column(values: Iterable[int]) -> I32:

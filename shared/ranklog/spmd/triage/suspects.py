@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ranklog.model.answer import Line
 from ranklog.spmd.triage.places import Places
+
+if TYPE_CHECKING:
+    from ranklog.spmd.topology import Group, Topology
 
 
 @dataclass(slots=True)
 class Suspect:
     """`rank` for one; else `ranks`, "all" or several. `host` where it is a node's fault, or where the
-    ranks sit. `node`: the host as a whole. `score` in 0..1."""
+    ranks sit. `node`: the host as a whole. `group`: what several ranks have in common. `score` in
+    0..1."""
 
     score: float
     why: str
@@ -21,6 +26,7 @@ class Suspect:
     host: str | None = None
     node: bool = False
     lines: Sequence[Line] = field(default_factory=list)
+    group: Group | None = None
 
     @property
     def is_named(self) -> bool:
@@ -39,7 +45,8 @@ class Suspect:
         if not self.ranks:
             return "nobody whom these logs name"
         assert not isinstance(self.ranks, str)
-        return "ranks " + ",".join(map(str, sorted(self.ranks or ())))
+        numbers = "ranks " + _spans(sorted(self.ranks))
+        return numbers if self.group is None else f"{_group_name(self.group)}: {numbers}"
 
 
 def everybody(score: float, why: str, lines: Sequence[Line]) -> Suspect:
@@ -64,3 +71,31 @@ def of_ranks(
 def of_host(places: Places, host: str, score: float, why: str, lines: Sequence[Line]) -> Suspect:
     """A node; its ranks where they are known."""
     return Suspect(score, why, ranks=places.ranks_of(host), host=host, node=True, lines=lines)
+
+
+def name_group(suspect: Suspect, topology: Topology) -> None:
+    """Say what several ranks have in common: a stage, a replica, a communicator, most of a node."""
+    if not suspect.node and isinstance(suspect.ranks, frozenset):
+        group = topology.explain(suspect.ranks)
+        suspect.group = None if group is None or group.name == "all" else group
+
+
+def _group_name(group: Group) -> str:
+    """`all of pp=1 but rank 9`, in the words of the outliers."""
+    text = group.name
+    if group.exceptions:
+        text += f" but rank {_spans(group.exceptions)}"
+    if group.others:
+        text += f", and rank {_spans(group.others)}"
+    return text
+
+
+def _spans(ranks: Sequence[int]) -> str:
+    """`0-3,7` of ascending numbers."""
+    spans: list[list[int]] = []
+    for rank in ranks:
+        if spans and rank == spans[-1][1] + 1:
+            spans[-1][1] = rank
+        else:
+            spans.append([rank, rank])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)
