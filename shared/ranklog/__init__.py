@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from ranklog.client import Client as Client
     from ranklog.hardware.monitor import monitor as monitor
+    from ranklog.mirrors.mirror import mirror as mirror
+    from ranklog.mirrors.writer import SummaryWriter as SummaryWriter
     from ranklog.produce.bridges import loguru_sink as loguru_sink
     from ranklog.produce.bridges import structlog_processor as structlog_processor
     from ranklog.produce.context import Handle as Handle
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Client",
     "Handle",
+    "SummaryWriter",
     "__version__",
     "attach",
     "close",
@@ -44,6 +47,7 @@ __all__ = [
     "iteration",
     "log",
     "loguru_sink",
+    "mirror",
     "monitor",
     "phase",
     "structlog_processor",
@@ -56,6 +60,8 @@ __all__ = [
 _HOMES = {
     "ranklog.client": ["Client"],
     "ranklog.hardware.monitor": ["monitor"],
+    "ranklog.mirrors.mirror": ["mirror"],
+    "ranklog.mirrors.writer": ["SummaryWriter"],
     "ranklog.produce.bridges": ["loguru_sink", "structlog_processor"],
     "ranklog.produce.context": ["Handle", "context", "iteration"],
     "ranklog.produce.modules": ["watch"],

@@ -117,7 +117,8 @@ def test_compiled_code_calls_it_as_it_is(recorder: Recorder) -> None:
 
 
 def _owed(recorder: Any, name: str, iteration: int) -> Owed:
-    return Owed(recorder, Moment(iteration, 0, None, iteration), name, ((), 0), None, None)
+    words = tensors.summary_words(name, ((), 0))
+    return Owed(recorder, Moment(iteration, 0, None, iteration), words, None, None)
 
 
 def test_what_a_device_owes_is_written_in_order_with_the_moment_of_the_call() -> None:

@@ -81,6 +81,8 @@ PUBLIC: dict[str, list[Callable[[], Any]]] = {
         lambda: ranklog.tensor("activations", [1.0]),
     ],
     "watch": [lambda: ranklog.watch(object()).close()],
+    "mirror": [lambda: ranklog.mirror("comet")],
+    "SummaryWriter": [lambda: _writer.add_scalar("loss", 2.5, 3)],
     "monitor": [ranklog.monitor],  # what runs already: the first starts a thread
     "log": [
         lambda: ranklog.log("text"),
@@ -99,6 +101,7 @@ PUBLIC: dict[str, list[Callable[[], Any]]] = {
     "handler": [ranklog.handler, lambda: ranklog.handler().handle(_record())],
 }
 # Asked for once, when a job sets its logging up; what they give is called for every line.
+_writer = ranklog.SummaryWriter.__new__(ranklog.SummaryWriter)  # without its `init`
 _sink, _processor = ranklog.loguru_sink(), ranklog.structlog_processor
 PUBLIC |= {
     "loguru_sink": [lambda: _sink(_loguru_message()), ranklog.loguru_sink],

@@ -24,6 +24,8 @@ from ranklog.produce.values import clean_metadata
 
 # Which iterations are taken where neither `every` nor $RANKLOG_TENSOR_EVERY says.
 EVERY = 10
+# Numbers of a vector -> values by name.
+Words = Callable[[Sequence[float]], dict[str, Any]]
 # Summaries that a device still owes; more than these are dropped, and counted.
 OWED_MAX = 4096
 _LOOK_S = 0.002
@@ -82,7 +84,8 @@ def _take(producer: Producer, name: str, value: Any, wanted: Any, dims: Any) -> 
         with torch.no_grad():
             vector = summaries.vector_of(torch, value, *wanted)
         if value.device.type != "cpu":
-            owed.add(Owed(producer, producer.moment(), name, wanted, dims, vector), torch)
+            words = summary_words(name, wanted)
+            owed.add(Owed(producer, producer.moment(), words, dims, vector), torch)
             return
     elif numpy is not None and isinstance(value, numpy.ndarray):
         if value.dtype.kind not in "biufc":
@@ -95,8 +98,12 @@ def _take(producer: Producer, name: str, value: Any, wanted: Any, dims: Any) -> 
             "tensor-kind", f"tensor() takes torch tensors and numpy arrays, not {kind}; left out"
         )
         return
-    summary = summaries.summary_of(vector.tolist(), *wanted)
-    producer.telemetry({name: summary}, dims)
+    producer.telemetry(summary_words(name, wanted)(vector.tolist()), dims)
+
+
+def summary_words(name: str, wanted: Any) -> Words:
+    """How a vector becomes the values of a point; `wanted` are quantiles and bins."""
+    return lambda numbers: {name: summaries.summary_of(numbers, *wanted)}
 
 
 def _can_be_read(torch: Any, value: Any) -> bool:
@@ -115,24 +122,22 @@ def _can_be_read(torch: Any, value: Any) -> bool:
 
 
 class Owed:
-    """A summary that a device still computes."""
+    """Numbers that a device still computes, and how they become values."""
 
-    __slots__ = ("dims", "moment", "name", "producer", "vector", "wanted")
+    __slots__ = ("dims", "moment", "producer", "vector", "words")
 
     def __init__(
-        self, producer: Producer, moment: Moment, name: str, wanted: Any, dims: Any, vector: Any
+        self, producer: Producer, moment: Moment, words: Words, dims: Any, vector: Any
     ) -> None:
         self.producer = producer
         self.moment = moment
-        self.name = name
-        self.wanted = wanted
+        self.words = words
         self.dims = dims
         self.vector = vector
 
     def write(self, numbers: Sequence[float]) -> None:
         """As a point of the moment when it was asked for."""
-        summary = summaries.summary_of(numbers, *self.wanted)
-        self.producer.telemetry({self.name: summary}, self.dims, self.moment)
+        self.producer.telemetry(self.words(numbers), self.dims, self.moment)
 
 
 class Deliveries:
