@@ -77,6 +77,8 @@ def _where_it_applies(line: Line) -> dict[str, Any]:
         shown["iteration_source"] = "carried"
     if line.copy:
         shown["copy"] = True
+    if line.superseded:
+        shown["superseded"] = True
     if line.source is not None:
         shown["source"] = line.source
         shown["source_line"] = line.seq + 1

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from ranklog import limits
 from ranklog.client.answer import CountAnswer
+from ranklog.client.lineage import lineage_place
 from ranklog.client.reader import Reader
 from ranklog.client.results import place_of
 from ranklog.client.search import Search, begin, explained, timed
@@ -28,7 +29,7 @@ def count(reader: Reader, query: q.Query) -> CountAnswer:
     """Matching lines, by fields and buckets where the query names them."""
     run = begin(reader, query)
     note_copies(query.expr, run.scope.indexes.values(), run.report)
-    place = place_of(query, run.scope, "count")
+    place = place_of(query, run.scope, ("count", lineage_place(run)))
     return run.answer(place, lambda: _counted(run))
 
 

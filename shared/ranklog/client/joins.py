@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ranklog import limits
+from ranklog.client.lineage import resolve_superseded
 from ranklog.errors import BadQuery
 from ranklog.layout import schema
 from ranklog.merge.groups import GroupMerge
@@ -29,7 +30,7 @@ Steps = dict[tuple[str, "int | None"], list[tuple[int, int]]]
 
 
 def resolve_joins(run: Search, expr: q.Expr) -> q.Expr:
-    """The tree with every Near and Spike answered. Raises BadQuery over NEAR_MATCHES_MAX."""
+    """The tree with every Near, Spike and `superseded` answered. Raises BadQuery over NEAR_MATCHES_MAX."""
     if isinstance(expr, (q.And, q.Or)):
         return type(expr)(tuple(resolve_joins(run, item) for item in expr.items))
     if isinstance(expr, q.Not):
@@ -38,6 +39,8 @@ def resolve_joins(run: Search, expr: q.Expr) -> q.Expr:
         return _resolve_near(run, expr)
     if isinstance(expr, q.Spike):
         return _resolve_spike(run, expr)
+    if isinstance(expr, q.Field) and expr.key == "superseded":
+        return resolve_superseded(run, expr)
     return expr
 
 

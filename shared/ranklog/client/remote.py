@@ -358,6 +358,7 @@ def read_line(item: Mapping[str, Any]) -> Line:
         raw=None if raw is None else base64.b64decode(raw),
         copy=item.get("copy", False),
         source=item.get("source"),
+        superseded=item.get("superseded", False),
     )
 
 

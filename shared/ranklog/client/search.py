@@ -22,6 +22,7 @@ from ranklog import limits
 from ranklog.client.answer import Answer, CountAnswer
 from ranklog.client.cursor import Cursor, parse_cursor, query_hash
 from ranklog.client.joins import resolve_joins
+from ranklog.client.lineage import lineage_place, mark_superseded
 from ranklog.client.neighbours import with_neighbours
 from ranklog.client.pins import Pin, open_pinned, save_pin
 from ranklog.client.reader import Reader
@@ -61,6 +62,7 @@ class Search:
     failed: list[dict[str, str]] = field(default_factory=list)
     ends_s: float | None = None
     late: set[int] = field(default_factory=set)
+    pinned: bool = False
 
     def expr(self) -> q.Expr:
         """The query's terms inside the scope, joins answered, what it mutes left out."""
@@ -220,7 +222,7 @@ def begin(
             scope = open_pinned(reader, pin)
             fill_report(scope, report)
     warn_unknown_keys(query.expr, scope.indexes.values(), report)
-    return Search(reader, query, scope, report, ends_s=ends_s)
+    return Search(reader, query, scope, report, ends_s=ends_s, pinned=pin is not None)
 
 
 def search(
@@ -239,7 +241,8 @@ def search(
     note_copies(query.expr, run.scope.indexes.values(), run.report)
     if keep:
         pin = save_pin(reader, query, run.scope, run.completeness(), groups=groups)
-    place = place_of(query, run.scope, ("lines", groups, None if pin is None else pin.id))
+    kind = ("lines", groups, None if pin is None else pin.id, lineage_place(run))
+    place = place_of(query, run.scope, kind)
     return run.answer(place, lambda: _page(run, cursor, groups=groups, pin=pin))
 
 
@@ -267,6 +270,7 @@ def _page(run: Search, cursor: Cursor | None, *, groups: bool, pin: Pin | None) 
         lines = lines[: query.limit]
         lines, following = _next_page(run, lines, late, progress, cut=truncated)
     shown = with_neighbours(run, lines, groups=groups, newest=query.order == "newest")
+    shown = mark_superseded(run, shown)
     return Answer(shown, run.completeness(), run.report, following, truncated, pin=pinned)
 
 

@@ -17,6 +17,7 @@ from ranklog.model.index import (
     Bounds,
     FrameRef,
     IndexHead,
+    Pass,
     RowGroup,
     SegmentRef,
     StreamEntry,
@@ -24,6 +25,7 @@ from ranklog.model.index import (
 from ranklog.model.stream import Stream
 
 _STREAM_FIELDS = tuple(Stream.__slots__)
+_PASS_FIELDS = tuple(Pass.__slots__)
 # Indexes of a run name the same streams again and again.
 _stream = lru_cache(limits.STREAMS_KNOWN_MAX)(Stream)
 _ENTRY_FIELDS = ("lines", "text_bytes", "min_ts", "max_ts", "max_iteration")
@@ -99,7 +101,28 @@ def _streams_to_map(entries: Sequence[StreamEntry]) -> dict[str, Any]:
         ],
         "ends": [[i, e.end.end_seq, e.end.exit_code] for i, e in enumerate(entries) if e.end],
         **({"alive": alive} if alive else {}),
+        **_passes_to_map(entries),
     }
+
+
+def _passes_to_map(entries: Sequence[StreamEntry]) -> dict[str, Any]:
+    """Passes of all streams as columns, `of` being the stream of each; nothing where there is none."""
+    found = [(i, item) for i, entry in enumerate(entries) for item in entry.passes]
+    if not found:
+        return {}
+    columns = [pack_column([getattr(item, name) for _, item in found]) for name in _PASS_FIELDS]
+    return {"passes": [len(found), pack_column([i for i, _ in found]), *columns]}
+
+
+def _passes_from_map(data: Sequence[Any], streams: int) -> list[tuple[Pass, ...]]:
+    if not data:  # indexes of before have none
+        return [()] * streams
+    count, of, *columns = data
+    found: dict[int, list[Pass]] = {}
+    values = (unpack_column(column, count) for column in columns)
+    for i, item in zip(unpack_column(of, count), map(Pass, *values), strict=True):
+        found.setdefault(i, []).append(item)
+    return [tuple(found.get(i, ())) for i in range(streams)]
 
 
 def _streams_from_map(data: dict[str, Any], version: int) -> tuple[StreamEntry, ...]:
@@ -129,6 +152,7 @@ def _streams_from_map(data: dict[str, Any], version: int) -> tuple[StreamEntry, 
             [drops.get(i, ()) for i in range(count)],
             [ends.get(i) for i in range(count)],
             [alive.get(i) for i in range(count)],
+            _passes_from_map(data.get("passes", ()), count),
         )
     )
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ranklog.layout.groups import effective_rank
+from ranklog.layout.passes import passes_by_stream
 from ranklog.layout.rows import I32, I64, Rows
 from ranklog.layout.templates import factorize
 from ranklog.limits import (
@@ -61,9 +62,11 @@ def stream_entries(rows: Rows, chosen: I64) -> Iterator[tuple[int, StreamEntry]]
     lengths = rows.offsets[chosen + 1] - rows.offsets[chosen]
     low, high = np.minimum.reduceat(ts, starts).tolist(), np.maximum.reduceat(ts, starts).tolist()
     size = np.add.reduceat(lengths, starts).tolist()
-    iteration = np.maximum.reduceat(rows.iteration[chosen], starts).tolist()
+    iterations, own_rank = rows.iteration[chosen], rows.rank[chosen]
+    iteration = np.maximum.reduceat(iterations, starts).tolist()
+    passes = passes_by_stream(stream, seq, ts, iterations, own_rank)
     ranges = _ranges(stream, seq)
-    ranks = _other_ranks(stream, rows.rank[chosen])
+    ranks = _other_ranks(stream, own_rank)
     for i, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
         place = int(stream[start])
         yield (
@@ -78,6 +81,7 @@ def stream_entries(rows: Rows, chosen: I64) -> Iterator[tuple[int, StreamEntry]]
                 ranges=ranges[place],
                 max_iteration=None if iteration[i] == NO_ITERATION else iteration[i],
                 ranks=ranks.get(place, ()),
+                passes=passes.get(place, ()),
             ),
         )
 

@@ -28,13 +28,15 @@ BUCKET_TIME, BUCKET_ITERATION = "bucket_ns", "bucket_iteration"
 
 @dataclass(slots=True)
 class GroupTotals:
-    """One group. `bytes`, `first_ns`, `last_ns` only where extents were asked for, `numbers` by key
-    where numbers were."""
+    """One group. `bytes`, `first_ns`, `last_ns` only where extents were asked for, `first_seq` and
+    `last_seq` where these were, `numbers` by key where numbers were."""
 
     count: int = 0
     bytes: int = 0
     first_ns: int | None = None
     last_ns: int | None = None
+    first_seq: int | None = None
+    last_seq: int | None = None
     numbers: dict[str, Numbers] = field(default_factory=dict)
 
 
@@ -86,13 +88,14 @@ class GroupMerge:
         *,
         extent: bool = False,
         stats: Sequence[str] = (),
+        seqs: bool = False,
     ) -> None:
         self._indexes = indexes
         self._by = tuple(by)
         self._time = every_ns
         self._iterations = every_iterations
         keys = leaf_keys(by, every_ns, every_iterations)
-        self.shape = Groups(keys, extent, _stat_keys(stats))
+        self.shape = Groups(keys, extent, _stat_keys(stats), seqs)
         self.groups: dict[tuple[Any, ...], GroupTotals] = {}
 
     @property
@@ -127,6 +130,10 @@ class GroupMerge:
             total.bytes += columns["bytes"][i]
             total.first_ns = first if total.first_ns is None else min(first, total.first_ns)
             total.last_ns = last if total.last_ns is None else max(last, total.last_ns)
+        if self.shape.seqs:
+            low, high = columns["first_seq"][i], columns["last_seq"][i]
+            total.first_seq = low if total.first_seq is None else min(low, total.first_seq)
+            total.last_seq = high if total.last_seq is None else max(high, total.last_seq)
         for stat in self.shape.stats:
             total.numbers.setdefault(stat, Numbers()).add(columns, stat, i)
 

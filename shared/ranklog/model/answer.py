@@ -35,6 +35,7 @@ class Line:
     source: str | None = None
     tid: int = 0
     template: str | None = None
+    superseded: bool = False  # its iteration was done again after a restart
     body_at: int = 0  # bytes of `text` that are envelopes
 
     @property

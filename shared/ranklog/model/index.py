@@ -18,13 +18,29 @@ class SegmentRef:
     etag: str  # sent as If-Match; "" where the store has none
 
 
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A stretch of a stream's lines in which iterations only go on. `first`: the iteration it begins
+    with, `second` the other that is named next (`first` if none is), `high` the highest; where (seq,
+    ns) first and high are named first."""
+
+    first_seq: int
+    first_ns: int
+    first: int
+    second: int
+    high_seq: int
+    high_ns: int
+    high: int
+
+
 @dataclass(slots=True)  # frozen, thousands of them would take three times as long to read
 class StreamEntry:
     """A stream's rows in one segment, not to be changed. Its position in the table is the column
     `stream`.
 
     `ranges`: half-open seq ranges of the rows that are in this segment, sorted, coalesced.
-    `ranks`: (rank, lines) of lines whose rank is not the stream's; -1 is "no rank".
+    `ranks`: (rank, lines) of lines whose rank is not the stream's; -1 is "no rank". `passes`: none
+    where no line has an iteration, or the index is of before.
     """
 
     stream: Stream
@@ -40,6 +56,7 @@ class StreamEntry:
     drops: tuple[Drop, ...] = ()
     end: StreamEnd | None = None
     alive_ns: int | None = None  # the last heartbeat of its process in the batch
+    passes: tuple[Pass, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

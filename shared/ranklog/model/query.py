@@ -174,7 +174,7 @@ class NearSet:
     """A Near after its inner query was answered: intervals, half-open, per scope key.
 
     `groups` maps the scope's key (as JSON text: `["run_id", rank]`, `["run_id","host"]`,
-    `["run_id"]`) to merged intervals on `axis`.
+    `["run_id"]`, `["stream id"]`) to merged intervals on `axis`: time, iteration, or seq in a stream.
     """
 
     axis: str

@@ -37,6 +37,7 @@ class NearKeys:
         self._sets = sets
         self._runs: dict[str, int] = {}
         self._hosts: dict[tuple[str, str | None], int] = {}
+        self._streams: dict[str, int] = {}
         self._ranks: dict[tuple[str, str | None], set[int]] = {}
         for entry in entries if sets else ():
             stream = entry.stream
@@ -50,11 +51,18 @@ class NearKeys:
     def _host(self, run_id: str, host: str | None) -> int:
         return self._hosts.setdefault((run_id, host), len(self._hosts))
 
+    def _stream(self, stream_id: str) -> int:
+        return self._streams.setdefault(stream_id, len(self._streams))
+
     def of_streams(self, entries: Sequence[StreamEntry]) -> tuple[tuple[int, ...], ...]:
         """Per near set, the key of each stream of a segment."""
         streams = [entry.stream for entry in entries]
         by_run = tuple(self._run(stream.run_id) for stream in streams) if self._sets else ()
-        return tuple(self.hosts(entries) if near.scope == "host" else by_run for near in self._sets)
+        by_stream = {
+            "host": lambda: self.hosts(entries),
+            "stream": lambda: tuple(self._stream(entry.stream_id) for entry in entries),
+        }
+        return tuple(by_stream.get(near.scope, lambda: by_run)() for near in self._sets)
 
     def hosts(self, entries: Sequence[StreamEntry]) -> tuple[int, ...]:
         """Each stream's host."""
@@ -72,6 +80,8 @@ class NearKeys:
                 found.setdefault((self._run(key[0]), 0), []).extend(spans)
             elif near.scope == "host":
                 found.setdefault((self._host(key[0], key[1]), 0), []).extend(spans)
+            elif near.scope == "stream":
+                found.setdefault((self._stream(key[0]), 0), []).extend(spans)
             elif len(key) == 2:
                 found.setdefault((self._run(key[0]), key[1]), []).extend(spans)
         if near.scope == "rank":

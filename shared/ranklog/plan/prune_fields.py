@@ -267,7 +267,8 @@ def _call_site_value_holds(value: q.Value, site: str, engine: Regexes) -> bool:
 
 def _near(term: q.NearSet, described: RowGroup) -> Answer:
     """Whether any interval meets the row group."""
-    bounds = described.bounds.get(schema.TS if term.axis == "time" else schema.ITERATION)
+    columns = {"time": schema.TS, "seq": schema.SEQ}
+    bounds = described.bounds.get(columns.get(term.axis, schema.ITERATION))
     # a line without an iteration may carry one
     if bounds is None or bounds.low is None or bounds.high is None or bounds.has_null:
         return None if term.groups else False

@@ -20,7 +20,8 @@ from ranklog.plan.values import Regexes, numbers_hold, texts_hold
 STREAM_FIELDS = frozenset(
     ["run", "run_id", "attempt", "local_rank", "host", "stream", "channel", "source", "copy"]
 )
-# What every line answers the same: lines are no points and nothing supersedes them yet.
+# What every line answers the same: lines are no points. Who knows the run has answered `superseded`
+# before (client/lineage); a tail sees lines when nothing supersedes them yet.
 _CONSTANTS = {"superseded": "false", "kind": "line"}
 TEMPLATE_PLACEHOLDER = "<*>"
 
@@ -70,7 +71,7 @@ def _prepare_field(field: q.Field, slots: list[q.Field]) -> LeafExpr:
         absent = field.op == ":" and any(isinstance(value, q.Null) for value in field.values)
         return q.Everything() if absent else Nothing()
     if field.key in _CONSTANTS:
-        held = texts_hold(field, [_CONSTANTS[field.key]], no_regexes)[0]
+        held = texts_hold(_as_bool(field), [_CONSTANTS[field.key]], no_regexes)[0]
         return q.Everything() if held else Nothing()
     return field
 
@@ -200,6 +201,11 @@ def _as_bool(field: q.Field) -> q.Field:
         for v in field.values
     )
     return q.Field(field.key, field.op, values)
+
+
+def flag_holds(field: q.Field, flag: bool) -> bool:
+    """Whether a term on a flag holds where it is so."""
+    return texts_hold(_as_bool(field), [str(flag).lower()], no_regexes)[0]
 
 
 def _ranges(positions: Sequence[int]) -> Pairs:

@@ -159,12 +159,14 @@ class Lines:
 class Groups:
     """Return counts by `keys`: stream, tid, rank, level, iteration, call_site, function, logger,
     `ts/<ns>`, `iteration/<n>` buckets, or `meta:<key>`. `extent`: also bytes, first and last time;
-    `stats`: of these metadata keys, or `iteration`, the numbers (merge/numbers).
+    `stats`: of these metadata keys, or `iteration`, the numbers (merge/numbers). `seqs`: also the
+    first and last seq, where `stream` is a key.
     """
 
     keys: tuple[str, ...] = ()
     extent: bool = False
     stats: tuple[str, ...] = ()
+    seqs: bool = False
 
 
 @dataclass(frozen=True, slots=True)

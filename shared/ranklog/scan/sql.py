@@ -53,6 +53,10 @@ class Parameters:
         return f"${name}"
 
 
+# What the intervals of a near set are on.
+NEAR_COLUMNS = {"time": schema.TS, "iteration": schema.ITERATION, "seq": schema.SEQ}
+
+
 @dataclass(slots=True)
 class Compiler:
     """One segment's statement in the making. `near` counts the near sets met."""
@@ -89,9 +93,8 @@ class Compiler:
         if isinstance(expr, RankIs):
             return self._rank(expr)
         if isinstance(expr, q.NearSet):
-            column = schema.TS if expr.axis == "time" else schema.ITERATION
             self.near += 1
-            return f"({column} < near{self.near - 1}.high)"
+            return f"({NEAR_COLUMNS[expr.axis]} < near{self.near - 1}.high)"
         assert isinstance(expr, q.Field), expr
         return self._field(expr)
 

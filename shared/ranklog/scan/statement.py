@@ -21,7 +21,7 @@ from ranklog.merge.numbers import BUCKET_OFFSET, LN_RATIO, PARTS, part_name
 from ranklog.model import query as q
 from ranklog.plan.tasks import Groups, LeafExpr, Lines, SegmentScan, Task
 from ranklog.scan.fields import in_ranges, metadata_value, quoted
-from ranklog.scan.sql import Compiler, Parameters
+from ranklog.scan.sql import NEAR_COLUMNS, Compiler, Parameters
 
 _KEYS = (schema.STREAM, schema.SEQ, schema.TS, schema.RANK, schema.ITERATION)
 _BUCKET_COLUMNS = {"ts": schema.TS, "iteration": schema.ITERATION}
@@ -134,7 +134,7 @@ def _near_joins(task: Task, parameters: Parameters) -> list[str]:
                 ("high", "BIGINT", near.high),
             )
         )
-        axis = schema.TS if near.axis == "time" else schema.ITERATION
+        axis = NEAR_COLUMNS[near.axis]
         joins.append(
             f"ASOF LEFT JOIN (SELECT {columns}) AS near{i} ON l.key{i} = near{i}.near_key"
             f" AND l.rank{i} = near{i}.near_rank AND l.{axis} >= near{i}.low"
@@ -228,6 +228,9 @@ def _group_columns(shape: Groups, segment: SegmentScan) -> dict[str, str]:
         columns["bytes"] = f"CAST(coalesce(sum(strlen({schema.TEXT})), 0) AS BIGINT)"
         columns["first_ns"] = f"min({schema.TS})"
         columns["last_ns"] = f"max({schema.TS})"
+    if shape.seqs:
+        columns["first_seq"] = f"min({schema.SEQ})"
+        columns["last_seq"] = f"max({schema.SEQ})"
     for key in shape.stats:
         columns |= _stat_columns(key, _stat_value(segment, key))
     return columns
