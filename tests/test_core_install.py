@@ -1,7 +1,9 @@
-"""The core installs on every supported Python with msgpack and zstandard alone, and logs."""
+"""The core installs on every supported Python with msgpack and zstandard alone, and logs; with a
+compiler and without one."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -17,9 +19,15 @@ from ranklog.stream.frames import decode_frame, encode_frame
 ranklog.context(rank=3)
 frame = FrameBuilder("default", "00", 0, "").build()
 assert decode_frame(encode_frame(frame)) == frame
+from ranklog.produce.compiled import hot
+ranklog.init(run="r", destination="out", spool_dir="spool")
+for n in range(3):
+    logging.info("line %d", n)
+    ranklog.telemetry({"loss": 1.5})
+assert ranklog.close() == 0
 heavy = {"boto3", "pyarrow", "duckdb", "pydantic", "numpy"} & set(sys.modules)
 assert not heavy, heavy
-print("core works on", sys.version_info[:2])
+print("compiled" if hot else "python")
 """
 
 
@@ -32,24 +40,35 @@ def _interpreter(version: str) -> str | None:
     return found if probe.returncode == 0 else None
 
 
-@pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13", "3.14"])
-def test_the_core_installs_and_logs(version: str, tmp_path: Path) -> None:
+def _can_compile(python: str) -> bool:
+    """Whether there is what building an extension takes: a compiler, this Python's headers."""
+    ask = "import os, sysconfig as s; print(os.path.exists(s.get_paths()['include'] + '/Python.h'))"
+    done = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True)
+    return done.stdout == "True\n" and shutil.which("gcc") is not None
+
+
+@pytest.mark.parametrize(
+    ("version", "compiler"),
+    [(f"3.{minor}", "any") for minor in range(10, 15)] + [("3.11", "none")],
+)
+def test_the_core_installs_and_logs(version: str, compiler: str, tmp_path: Path) -> None:
     python = _interpreter(version)
     if python is None:
         pytest.skip(f"no python{version} here")
     source = tmp_path / "source"
     source.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     shutil.copytree(
         ROOT / "shared",
         source / "shared",
-        ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"),
+        ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "*.so"),
     )
     subprocess.run([python, "-m", "venv", str(tmp_path / "venv")], check=True)
     inside = str(tmp_path / "venv" / "bin" / "python")
     install = [inside, "-m", "pip", "install", "-q", "--disable-pip-version-check", str(source)]
-    subprocess.run(install, check=True)
+    environ = os.environ | ({"CC": "/bin/false"} if compiler == "none" else {})
+    subprocess.run(install, env=environ, check=True)
     listed = subprocess.run(
         [inside, "-m", "pip", "list", "--format=freeze"], capture_output=True, text=True, check=True
     )
@@ -59,4 +78,11 @@ def test_the_core_installs_and_logs(version: str, tmp_path: Path) -> None:
         "wheel",
     }
     assert names == {"ranklog", "msgpack", "zstandard"}
-    subprocess.run([inside, "-c", PROGRAM], check=True, cwd=tmp_path)
+    done = subprocess.run(
+        [inside, "-c", PROGRAM], check=True, cwd=tmp_path, capture_output=True, text=True
+    )
+    is_compiled = version != "3.10" and compiler == "any" and _can_compile(python)
+    assert done.stdout == ("compiled\n" if is_compiled else "python\n")
+    site = next((tmp_path / "venv" / "lib").glob("python*")) / "site-packages" / "ranklog"
+    assert not [*site.rglob("*.c"), *site.rglob("*.h")]
+    assert len([*site.rglob("*.so")]) == is_compiled
