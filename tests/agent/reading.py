@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from ranklog.model.frame import NO_GROUP, NO_ITERATION, NO_RANK, STREAM_RANK, Frame, FrameStream
 from ranklog.stream.disk import DiskStream
 from ranklog.stream.frames import decode_frame
+from tests.point_frames import SeenPoint, points_of
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ def lines_in(path: Path) -> list[Seen]:
 
 
 def lines_of(frame: Frame) -> list[Seen]:
+    if frame.points is not None:
+        return _records_of(frame)
     n = frame.rows
     unpack = struct.unpack
     which = unpack(f"<{n}H", frame.stream)
@@ -84,6 +88,44 @@ def lines_of(frame: Frame) -> list[Seen]:
         )
         at += length
     return lines
+
+
+def _records_of(frame: Frame) -> list[Seen]:
+    """Records of telemetry as if each were a line of its values; what was not measured is left out."""
+    records: dict[tuple[str, int], list[SeenPoint]] = {}
+    for point in points_of(frame):
+        records.setdefault((point.incarnation, point.seq), []).append(point)
+    return [_record(points) for points in records.values()]
+
+
+def _record(points: list[SeenPoint]) -> Seen:
+    first = points[0]
+    dims = json.loads(first.dims)
+    values = {
+        point.series: point.value if point.summary is None else point.summary
+        for point in points
+        if point.value is not None or point.summary is not None
+    }
+    shown = {**values, **{key: value for key, value in dims.items() if key not in values}}
+    context = json.loads(first.context or "{}")
+    return Seen(
+        channel=first.channel,
+        rank=first.rank,
+        seq=first.seq,
+        level=None,
+        text=" ".join(
+            f"{name}={value:.10g}" if isinstance(value, float) else f"{name}={value}"
+            for name, value in shown.items()
+        ),
+        group=None,
+        iteration=first.iteration,
+        site=None,
+        logger=None,
+        metadata=tuple(sorted({**context, **shown}.items(), key=lambda item: item[0])),
+        flags=0,
+        ts_ns=first.ts,
+        incarnation=first.incarnation,
+    )
 
 
 def _metadata(frame: Frame) -> list[dict[str, object]]:

@@ -24,6 +24,7 @@ from ranklog.model.frame import (
 from ranklog.stream.frames import decode_frame, header_hash
 from ranklog.stream.row_batch import RowBatch
 from tests.agent.reading import Seen, lines_of
+from tests.point_frames import Record, batch_of, points_of
 from tests.stream.test_frames import stream
 
 HOUR = limits.HOUR_NS
@@ -177,6 +178,15 @@ def seqs(one: Sent, klass: int) -> list[tuple[int, str]]:
     ]
 
 
+def point_seqs(one: Sent, klass: int) -> list[tuple[int, str]]:
+    return [
+        (point.seq, point.series)
+        for frame in one.sent
+        if frame.klass == klass
+        for point in points_of(decode_frame(frame.data))
+    ]
+
+
 def test_from_a_warning_on_a_streams_lines_are_of_the_class_that_is_kept() -> None:
     one = Sent()
     one.state.next_seq = HEAD_LINES
@@ -194,16 +204,41 @@ def test_from_a_warning_on_a_streams_lines_are_of_the_class_that_is_kept() -> No
 def test_the_first_lines_of_a_stream_are_kept_and_telemetry_has_a_class() -> None:
     one = Sent()
     one.state.next_seq = HEAD_LINES - 1
-    points = StreamState(stream(3, channel="telemetry"))
+    points = StreamState(stream(3, channel="telemetry"), points=True)
     one.framer.add_batch(one.state, batch([b"last"], [20]))
-    one.framer.add(points, Row(1, [b"loss=2"]))
+    one.framer.add_points(points, batch_of([Record({"loss": 2.0}, ts=1)]))
     one.cut()
     one.framer.add_batch(one.state, batch([b"bulk"], [20]))
     one.cut()
 
     assert seqs(one, KEPT) == [(HEAD_LINES - 1, "last")]
-    assert seqs(one, TELEMETRY) == [(0, "loss=2")]
+    assert point_seqs(one, TELEMETRY) == [(0, "loss")]
+    assert not point_seqs(one, KEPT) and not point_seqs(one, BULK)
     assert seqs(one, BULK) == [(HEAD_LINES, "bulk")]
+
+
+def test_points_of_two_hours_are_fenced_and_time_never_runs_back() -> None:
+    one = Sent()
+    points = StreamState(stream(3, channel="telemetry"), points=True)
+    times = [5, 3, limits.HOUR_NS + 1, limits.HOUR_NS]
+    records = [Record({"a": 1.0, "b": 2.0}, ts=ts, iteration=at) for at, ts in enumerate(times)]
+    one.framer.add_points(points, batch_of(records))
+    one.framer.end(points, 0)
+    one.cut()
+
+    frames = [decode_frame(frame.data) for frame in one.sent]
+    found = [point for frame in frames for point in points_of(frame)]
+    assert [(p.seq, p.ts) for p in found[::2]] == [
+        (0, 5),
+        (1, 5),
+        (2, limits.HOUR_NS + 1),
+        (3, limits.HOUR_NS + 1),
+    ]
+    entries = [entry for frame in frames for entry in frame.streams]
+    fences = [fence for entry in entries for fence in entry.fences]
+    assert fences == [Fence(0, ((0, 2),)), Fence(1, ((2, 4),))]
+    assert [entry.end for entry in entries if entry.end] == [StreamEnd(4, 0)]
+    assert {frame.kind for frame in frames} == {"point"}
 
 
 @settings(max_examples=100)

@@ -30,6 +30,7 @@ from ranklog.produce.ring import Ring
 from ranklog.produce.spool import ProcessFiles
 from ranklog.stream.frames import decode_frame
 from tests.agent.reading import Seen, lines_of
+from tests.point_frames import SeenPoint, points_of
 from tests.record_lines import line_text
 from tests.stream.test_frames import stream
 
@@ -59,7 +60,7 @@ class Process:
     def __init__(self, **policy: Any) -> None:
         self.framer = Framer("agent")
         self.state = StreamState(stream(3))
-        telemetry = StreamState(stream(3, channel="telemetry"))
+        telemetry = StreamState(stream(3, channel="telemetry"), points=True)
         self.lines = SdkLines(self.state, telemetry, {"job": "j1"}, Masker(), **policy)
         for fields in DEFINITIONS:
             self.lines.define(fields)
@@ -68,6 +69,12 @@ class Process:
         self.lines.take(bodies, list(journal), self.framer)
         self.frames = [decode_frame(frame.data) for frame in self.framer.cut()[0]]
         return [line for frame in self.frames for line in lines_of(frame)]
+
+    def points(
+        self, bodies: Sequence[bytes] = (), journal: Sequence[list[Any]] = ()
+    ) -> list[SeenPoint]:
+        self.take(bodies, journal)
+        return [point for frame in self.frames for point in points_of(frame)]
 
 
 def test_short_and_whole_records_are_lines_in_their_order() -> None:
@@ -129,22 +136,86 @@ def test_a_record_of_several_lines_is_a_group_among_the_others() -> None:
     assert one.state.masked == 1
 
 
-def test_telemetry_is_a_line_of_its_own_channel_and_its_values_are_metadata() -> None:
+def test_telemetry_is_points_of_its_own_channel() -> None:
     one = Process()
-    lines = one.take(
+    summary = {"count": 2, "nan": 1, "inf": 0, "min": 0.5, "max": 2.0, "quantiles": {"0.5": 1.0}}
+    points = one.points(
         [
             short(ring.DOUBLE, 6, struct.pack("=d", 2.5), context=4),
-            short(ring.VALUES, 7, arguments(2, 0.25)),
-            records.encode([TELEMETRY, 5, 0, None, {"ok": True, "none": None}, None]),
+            short(ring.VALUES, 7, arguments(2, 0.25), context=5),
+            short(ring.VALUES, 7, arguments(None, "N/A")),
+            records.encode(
+                [
+                    TELEMETRY,
+                    5,
+                    0,
+                    None,
+                    {"ok": True, "phase": "warm", "g": summary},
+                    {"b": 1, "a": "x"},
+                ]
+            ),
         ]
     )
 
-    assert [(line.channel, line.text, line.level) for line in lines] == [
-        ("telemetry", "loss=2.5 layer=h.3", None),
-        ("telemetry", "loss=2 grad_norm=0.25", None),
-        ("telemetry", "ok=1", None),
+    assert [(p.series, p.dims, p.value, p.rank, p.iteration, p.seq) for p in points] == [
+        ("loss", '{"layer":"h.3"}', 2.5, 3, 3, 0),
+        ("loss", "{}", 2.0, 7, 3, 1),
+        ("grad_norm", "{}", 0.25, 7, 3, 1),
+        ("loss", "{}", None, 3, 3, 2),
+        ("grad_norm", "{}", None, 3, 3, 2),
+        ("ok", '{"a":"x","b":1}', 1.0, 3, None, 3),
+        ("g", '{"a":"x","b":1}', None, 3, None, 3),
     ]
-    assert dict(lines[0].metadata) == {"job": "j1", "dataset": "c4", "layer": "h.3", "loss": 2.5}
+    assert {p.channel for p in points} == {"telemetry"}
+    assert [p.context for p in points[::2]] == [
+        '{"dataset":"c4","job":"j1"}',
+        '{"api_key":"[masked:api_key]","dataset":"owt","job":"j1"}',
+        '{"job":"j1"}',
+        '{"job":"j1","phase":"warm"}',
+    ]
+    assert points[-1].summary == {
+        "count": 2,
+        "nan": 1,
+        "inf": 0,
+        "min": 0.5,
+        "max": 2.0,
+        "mean": None,
+        "std": None,
+        "norm": None,
+        "histogram": None,
+        "quantiles": {0.5: 1.0},
+    }
+    assert one.lines.last_iteration == 3
+
+
+def test_points_that_make_no_sense_cost_themselves_only() -> None:
+    one = Process()
+    points = one.points(
+        [
+            short(ring.DOUBLE, 7, struct.pack("=d", 2.5)),  # of two names
+            short(ring.DOUBLE, 99, struct.pack("=d", 2.5)),
+            short(ring.VALUES, 7, arguments(1.0)),
+            short(ring.VALUES, 7, b"\xc1"),
+            short(ring.DOUBLE, 6, struct.pack("=d", 1.5), context=77),
+            records.encode([TELEMETRY, "no time", 0, None, {"a": 1.0}, None]),
+            records.encode([TELEMETRY, 5, 0, None, {"h": {"histogram": {"edges": [1]}}}, None]),
+            records.encode([TELEMETRY, 5, 0, None, {"a": 1.0}, None]),
+        ]
+    )
+
+    assert [(point.series, point.value) for point in points] == [("a", 1.0)]
+    assert one.lines.damaged == 7
+
+
+def test_a_record_of_very_many_values_becomes_several() -> None:
+    one = Process()
+    names = {f"series/{number:05d}": float(number) for number in range(20_000)}
+    points = one.points([], [[TELEMETRY, 5, 0, 9, names, None]])
+
+    assert {point.series: point.value for point in points} == names
+    assert [point.seq for point in points] == sorted(point.seq for point in points)
+    assert len({point.seq for point in points}) > 1
+    assert {point.iteration for point in points} == {9}
 
 
 def test_what_makes_no_sense_costs_itself_only() -> None:

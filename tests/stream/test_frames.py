@@ -16,6 +16,7 @@ from ranklog.stream import frames
 from ranklog.stream.builder import FrameBuilder
 from ranklog.stream.columns import transpose
 from ranklog.stream.frames import (
+    VERSION,
     decode_frame,
     encode_frame,
     frame_is_sealed_by,
@@ -249,9 +250,9 @@ def test_a_changed_payload_breaks_the_mac() -> None:
 
 def test_a_newer_version_is_named_so() -> None:
     data = bytearray(encode_frame(small_frame()))
-    data[4] = 3
+    data[4] = VERSION + 1
 
-    with pytest.raises(NewerVersion, match="version 3"):
+    with pytest.raises(NewerVersion, match=f"version {VERSION + 1}"):
         decode_frame(bytes(data))
 
 

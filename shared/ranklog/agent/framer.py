@@ -11,7 +11,8 @@ stream has one run of lines in a frame, and what led up to a warning's successor
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
@@ -30,8 +31,11 @@ from ranklog.model.frame import (
 )
 from ranklog.model.levels import ERROR, WARNING
 from ranklog.stream.builder import FrameBuilder
+from ranklog.stream.frame_parts import FrameParts
 from ranklog.stream.frames import encode_frame, encoded_hash
 from ranklog.stream.partition import partition_key
+from ranklog.stream.point_batch import PointBatch
+from ranklog.stream.point_builder import PointBuilder
 from ranklog.stream.row_batch import RowBatch
 
 # A frame is closed when it holds this much uncompressed; a line and its metadata fit on top.
@@ -40,6 +44,8 @@ FRAME_TARGET_BYTES = 512 * limits.KIB
 PIECE_BYTES = 256 * limits.KIB
 # Lines of a batch that go into a frame at once, between two looks at its size.
 BATCH_ROWS, BATCH_BYTES = 1_024, 128 * limits.KIB
+# Values of a batch that go into a frame at once.
+BATCH_VALUES = 8_192
 # Metadata of one line beyond this is left out, so that a frame stays under FRAME_BYTES_MAX.
 LINE_METADATA_BYTES_MAX = 64 * limits.KIB
 # An hour is fenced this long after its end, for lines that were stamped and not yet written.
@@ -52,11 +58,12 @@ TELEMETRY_CHANNEL = "telemetry"
 
 @dataclass(slots=True)
 class _Chain:
-    """The frames of a tenant: those that are being filled, by class, and the last that was closed."""
+    """The frames of a tenant: those that are being filled, by class and whether of points, and the last
+    that was closed."""
 
     number: int = 0
     previous: str = ""
-    open: dict[int, FrameBuilder] = field(default_factory=dict)
+    open: dict[tuple[int, bool], FrameParts] = field(default_factory=dict)
 
 
 class Framer:
@@ -90,20 +97,22 @@ class Framer:
 
     def add_batch(self, state: StreamState, batch: RowBatch) -> None:
         """Append lines that are records of their own, none longer than PIECE_BYTES."""
-        if not len(batch):
-            return
-        ts = batch.ts
-        if ts[0] < state.last_ts or list(ts) != sorted(ts):
-            ts = batch.ts = array("q", accumulate(ts, max, initial=state.last_ts))[1:]
-        at = 0
-        while at < len(batch):
-            self._enter_hour(state, ts[at])
-            assert state.hour is not None
-            end = len(batch)
-            if ts[-1] >= (state.hour + 1) * limits.HOUR_NS:
-                end = next(i for i in range(at, end) if ts[i] >= (state.hour + 1) * limits.HOUR_NS)
-            self._extend_hour(state, batch if end - at == len(batch) else batch[at:end])
-            at = end
+        batch.ts = _ascending(batch.ts, state.last_ts)
+        for start, end in self._hours(state, batch.ts):
+            self._extend_hour(state, batch if end - start == len(batch) else batch[start:end])
+
+    def add_points(self, state: StreamState, batch: PointBatch) -> None:
+        """Append records of telemetry."""
+        batch.ts = _ascending(batch.ts, state.last_ts)
+        for start, end in self._hours(state, batch.ts):
+            of_hour = batch if end - start == len(batch) else batch[start:end]
+            for part in of_hour.parts(BATCH_VALUES):
+                builder = self._builder(state)
+                assert isinstance(builder, PointBuilder)
+                builder.extend(state.stream, state.next_seq, part)
+                state.next_seq += len(part)
+                state.last_ts = part.ts[-1]
+                self._close_if_full(state, builder)
 
     def drop(self, state: StreamState, lines: int, reason: str) -> None:
         """Lines that will not come."""
@@ -159,8 +168,8 @@ class Framer:
     def cut(self) -> tuple[list[WalFrame], dict[str, list[Any]]]:
         """Close all frames and give them away, with each tenant's next number and previous hash."""
         for tenant, chain in self._chains.items():
-            for klass in sorted(chain.open, reverse=True):
-                self._close(tenant, klass)
+            for klass, points in sorted(chain.open, reverse=True):
+                self._close(tenant, klass, points)
         frames, self._closed = self._closed, []
         for state in self._touched.values():
             state.klass = BULK
@@ -181,7 +190,7 @@ class Framer:
         metadata: dict[str, Any] | None,
     ) -> None:
         text, raw = _valid(text)
-        builder = self._builder(state)
+        builder = self._lines(state)
         builder.add(
             state.stream,
             state.next_seq,
@@ -214,10 +223,20 @@ class Framer:
     def _extend(self, state: StreamState, batch: RowBatch) -> None:
         state.last_ts = batch.ts[-1]
         for part in batch.parts(BATCH_ROWS):
-            builder = self._builder(state)
+            builder = self._lines(state)
             builder.extend(state.stream, state.next_seq, part)
             state.next_seq += len(part)
             self._close_if_full(state, builder)
+
+    def _hours(self, state: StreamState, ts: array[int]) -> Iterator[tuple[int, int]]:
+        """Runs of times that lie in one hour, which the stream enters."""
+        start = 0
+        while start < len(ts):
+            self._enter_hour(state, ts[start])
+            assert state.hour is not None
+            end = bisect_left(ts, (state.hour + 1) * limits.HOUR_NS, start)
+            yield start, end
+            start = end
 
     def _note_level(self, state: StreamState, level: int) -> None:
         if level >= WARNING:
@@ -225,11 +244,11 @@ class Framer:
         if level >= ERROR:
             self._urgent = True
 
-    def _close_if_full(self, state: StreamState, builder: FrameBuilder) -> None:
+    def _close_if_full(self, state: StreamState, builder: FrameParts) -> None:
         if builder.bytes >= FRAME_TARGET_BYTES:
             tenant = state.stream.tenant
             open_ = self._chains[tenant].open
-            self._close(tenant, next(klass for klass, one in open_.items() if one is builder))
+            self._close(tenant, *next(key for key, one in open_.items() if one is builder))
 
     def _enter_hour(self, state: StreamState, ts_ns: int) -> None:
         hour = ts_ns // limits.HOUR_NS
@@ -246,11 +265,16 @@ class Framer:
         self._builder(state).fence(state.stream, state.next_seq, fence)
         state.hour = None
 
-    def _builder(self, state: StreamState, klass: int | None = None) -> FrameBuilder:
-        """The frame that the stream's next line goes into, or one of a class."""
+    def _lines(self, state: StreamState) -> FrameBuilder:
+        builder = self._builder(state)
+        assert isinstance(builder, FrameBuilder)
+        return builder
+
+    def _builder(self, state: StreamState, klass: int | None = None) -> FrameParts:
+        """The frame that the stream's next line or record goes into, or one of a class."""
         if klass is None:
             klass = KEPT if state.next_seq < HEAD_LINES else state.klass
-            if state.stream.channel == TELEMETRY_CHANNEL:
+            if state.points:
                 klass = TELEMETRY
         if klass == KEPT:
             # Until the cut: a second run of its lines in one frame would leave a hole before it.
@@ -260,15 +284,16 @@ class Framer:
         chain = self._chains.get(tenant)
         if chain is None:
             chain = self._chains[tenant] = _Chain()
-        builder = chain.open.get(klass)
+        builder = chain.open.get((klass, state.points))
         if builder is None:
             # Its number and what it follows are known when it is closed.
-            builder = chain.open[klass] = FrameBuilder(tenant, self.agent, 0, "")
+            kind = PointBuilder if state.points else FrameBuilder
+            builder = chain.open[klass, state.points] = kind(tenant, self.agent, 0, "")
         return builder
 
-    def _close(self, tenant: str, klass: int) -> None:
+    def _close(self, tenant: str, klass: int, points: bool) -> None:
         chain = self._chains[tenant]
-        builder = chain.open.pop(klass)
+        builder = chain.open.pop((klass, points))
         builder.number, builder.previous = chain.number, chain.previous
         frame = builder.build()
         data = encode_frame(frame)
@@ -277,6 +302,13 @@ class Framer:
         first = frame.streams[0].stream
         key = partition_key(tenant, first.run, first.host)
         self._closed.append(WalFrame(klass, key, data))
+
+
+def _ascending(ts: array[int], last: int) -> array[int]:
+    """Times of a stream, none before the one before it."""
+    if len(ts) and (ts[0] < last or list(ts) != sorted(ts)):
+        return array("q", accumulate(ts, max, initial=last))[1:]
+    return ts
 
 
 def _pieces(text: bytes) -> list[tuple[bytes, int]]:

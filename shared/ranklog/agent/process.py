@@ -96,7 +96,8 @@ class SpooledProcess:
             stream = self.files.stream(channel)
             if self.suffix:
                 stream = replace(stream, incarnation=f"{stream.incarnation}.{self.suffix}")
-            self._streams[channel] = StreamState(stream)
+            points = channel == TELEMETRY_CHANNEL
+            self._streams[channel] = StreamState(stream, points=points)
         return self._streams[channel]
 
     # --- reading --------------------------------------------------------------------------------

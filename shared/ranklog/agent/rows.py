@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ranklog.model.frame import STREAM_RANK, CallSite
@@ -15,9 +15,11 @@ BULK, TELEMETRY, KEPT = 0, 1, 2
 
 @dataclass(slots=True)
 class StreamState:
-    """How far a stream is. `hour` is None until its first line."""
+    """How far a stream is. `hour` is None until its first line. `points`: it holds no lines but records
+    of telemetry, and goes in frames of their own."""
 
     stream: Stream
+    points: bool = field(default=False, kw_only=True)
     next_seq: int = 0
     last_ts: int = 0
     hour: int | None = None

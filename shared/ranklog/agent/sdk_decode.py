@@ -13,12 +13,14 @@ from typing import Any
 
 from msgpack import UnpackException, unpackb
 
+from ranklog.agent.sdk_points import PointDecoder
 from ranklog.produce import ring
 from ranklog.produce.definitions import Definitions
-from ranklog.produce.records import CALL, LINE, TELEMETRY, formatted
+from ranklog.produce.records import CALL, LINE, SERIES, TELEMETRY, formatted
 
-# Of a short form: kind and number, then time, iteration, context.
+# Of a short form: kind and number, then time, iteration, context; and, of one value, the value.
 _SHORT = struct.Struct("=IqqQ")
+_ONE = struct.Struct("=IqqQd")
 _WRONG = (
     IndexError,
     TypeError,
@@ -76,11 +78,11 @@ class Columns:
 
 
 class Decoder:
-    """Of one process. `points`: TELEMETRY records on the way; `damaged`: what made no sense."""
+    """Of one process. `points`: what was recorded, on the way; `damaged`: what made no sense."""
 
     def __init__(self) -> None:
         self.definitions = Definitions()
-        self.points: list[list[Any]] = []
+        self.points = PointDecoder()
         self.damaged = 0
         self._calls: dict[int, tuple[int, int, str]] = {}
 
@@ -90,6 +92,8 @@ class Decoder:
             raise ValueError(f"no definition: {fields!r:.40}")
         if fields[0] == CALL:
             self._calls[fields[1]] = (fields[2], fields[3] or 0, fields[4])
+        elif fields[0] == SERIES:
+            self.points.define(*fields[1:4])
 
     def bodies(self, bodies: Iterable[bytes]) -> Columns:
         """What a ring held."""
@@ -101,7 +105,10 @@ class Decoder:
         for body in bodies:
             kind = body[0] if body else 0
             if kind != ring.ARGUMENTS and kind != ring.TEXT:
-                self._other(body, found)
+                if kind == ring.DOUBLE or kind == ring.VALUES:
+                    self._values(kind, body)
+                else:
+                    self._other(body, found)
                 continue
             try:
                 head, ts_ns, iteration, context = unpack(body)
@@ -135,6 +142,19 @@ class Decoder:
         except Exception:
             return formatted(template, arguments)
 
+    def _values(self, kind: int, body: bytes) -> None:
+        """A record of a series, in its short form."""
+        try:
+            if kind == ring.DOUBLE:
+                head, ts_ns, iteration, context, value = _ONE.unpack(body)
+                self.points.one(ts_ns, context, iteration, head >> 8, value)
+            else:
+                head, ts_ns, iteration, context = _SHORT.unpack_from(body)
+                values = unpackb(body[28:], unicode_errors="surrogatepass", strict_map_key=False)
+                self.points.many(ts_ns, context, iteration, head >> 8, values)
+        except (struct.error, *_WRONG):
+            self.damaged += 1
+
     def _other(self, body: bytes, found: Columns) -> None:
         try:
             fields = self.definitions.fields(body)
@@ -147,7 +167,7 @@ class Decoder:
         """A LINE or TELEMETRY, whole or not at all."""
         try:
             if fields[0] == TELEMETRY:
-                self.points.append(fields)
+                self._point(fields)
                 return
             kind, ts_ns, level, site, context, iteration, text, *more = fields
             extra, trace, arguments = more if len(more) == 3 else (*more, None, None, None)[:3]
@@ -170,3 +190,9 @@ class Decoder:
         found.context.append(context or 0)
         found.iteration.append(ring.NO_ITERATION if iteration is None else iteration)
         found.text.append(text)
+
+    def _point(self, fields: list[Any]) -> None:
+        """A TELEMETRY record, with all its words. Raises TypeError, ValueError, … for what is none."""
+        _, ts_ns, context, iteration, values, *more = fields
+        at = ring.NO_ITERATION if iteration is None else iteration
+        self.points.whole(ts_ns, context or 0, at, values, more[0] if more else None)

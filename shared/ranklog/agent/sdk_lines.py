@@ -17,8 +17,9 @@ from ranklog.agent.mask import Masker
 from ranklog.agent.rows import Row, StreamState
 from ranklog.agent.sampling import Sampler, reasons
 from ranklog.agent.sdk_decode import Columns, Decoder
+from ranklog.agent.sdk_points import SdkPoints
 from ranklog.model.frame import NO_ITERATION, NO_RANK, STREAM_RANK, CallSite
-from ranklog.produce.records import CONTEXT, SITE, telemetry_metadata, telemetry_text
+from ranklog.produce.records import CONTEXT, SITE
 from ranklog.stream.row_batch import RowBatch
 
 Metadata = Mapping[str, Any]
@@ -51,10 +52,11 @@ class SdkLines:
         self._metadata = masker.metadata(metadata) or None
         # number -> rank of its lines, and their metadata (the process's included)
         self._contexts: dict[int, tuple[int, Metadata | None]] = {0: (STREAM_RANK, self._metadata)}
+        self._points = SdkPoints(telemetry, masker, self._contexts.__getitem__)
 
     @property
     def damaged(self) -> int:
-        return self._damaged + self._decoder.damaged
+        return self._damaged + self._decoder.damaged + self._points.damaged
 
     def define(self, fields: list[Any]) -> None:
         """Take a definition; one that is none is counted."""
@@ -67,6 +69,7 @@ class SdkLines:
                 own = self._masker.metadata(fields[3]) if fields[3] else None
                 merged = {**(self._metadata or {}), **(own or {})} or None
                 self._contexts[fields[1]] = (rank, merged)
+                self._points.redefined(fields[1])
         except _WRONG:
             self._damaged += 1
 
@@ -75,9 +78,9 @@ class SdkLines:
         for chunk in (self._decoder.bodies(bodies), self._decoder.records(records)):
             if len(chunk):
                 self._take_lines(chunk, framer)
-        points = self._decoder.points
-        while points:
-            self._guarded(self._take_point, points.pop(0), framer)
+        latest = self._points.take(self._decoder.points, framer)
+        if latest is not None:
+            self.last_iteration = latest
 
     # --- lines ----------------------------------------------------------------------------------
 
@@ -161,22 +164,6 @@ class SdkLines:
             self.last_iteration = row.iteration
 
     # --- the rest -------------------------------------------------------------------------------
-
-    def _take_point(self, record: Sequence[Any], framer: Framer) -> None:
-        """A record of telemetry is a line of its own channel, and its values are metadata."""
-        fields = list(record)
-        own = self._masker.metadata(telemetry_metadata(fields))
-        rank, metadata = self._contexts[fields[2] or 0]
-        row = Row(
-            fields[1],
-            _lines(telemetry_text(fields).encode("utf-8", "surrogatepass")),
-            rank=None if rank == NO_RANK else rank,
-            iteration=fields[3],
-            metadata={**(metadata or {}), **own},
-        )
-        framer.add(self.telemetry, row)
-        if row.iteration is not None:
-            self.last_iteration = row.iteration
 
     def _admitted(self, chunk: Columns, framer: Framer) -> Columns:
         """What a spool that is getting full takes still."""

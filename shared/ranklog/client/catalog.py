@@ -7,12 +7,14 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from ranklog import limits
 from ranklog.client.indexes import IndexCache
 from ranklog.errors import Corrupt, NotFound
 from ranklog.layout import keys
 from ranklog.limits import DAY_NS, HOUR_NS
+from ranklog.model.frame import KIND_LINE, KIND_POINT
 from ranklog.model.index import StreamEntry
 from ranklog.model.query import RunSelector
 from ranklog.store.protocol import Store
@@ -20,6 +22,10 @@ from ranklog.store.protocol import Store
 # More hours than this of one day are listed with the day.
 _HOURS_LISTED_SINGLY_MAX = 4
 _NEWEST_LOADED_AT_ONCE = 8
+# Kinds of indexes that a reader looks at.
+Kinds: TypeAlias = "frozenset[str]"
+LINES: Kinds = frozenset([KIND_LINE])
+LINES_AND_POINTS: Kinds = frozenset([KIND_LINE, KIND_POINT])
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +136,9 @@ class Catalog:
         ]
         return bool(codes) and not any(codes)
 
-    def entries(self, launch: Launch) -> list[StreamEntry]:
-        """Every stream entry of a launch, of all its indexes."""
-        loaded = self._indexes.load(self.list_launches([launch]).keys)
+    def entries(self, launch: Launch, kinds: Kinds = LINES) -> list[StreamEntry]:
+        """Every stream entry of a launch, of all its indexes of these kinds."""
+        loaded = self._indexes.load(self.list_launches([launch], kinds=kinds).keys)
         return [
             entry
             for index in loaded.indexes
@@ -149,7 +155,11 @@ class Catalog:
 
     # --- indexes --------------------------------------------------------------------------------
     def list_launches(
-        self, launches: Sequence[Launch], from_ns: int | None = None, to_ns: int | None = None
+        self,
+        launches: Sequence[Launch],
+        from_ns: int | None = None,
+        to_ns: int | None = None,
+        kinds: Kinds = LINES,
     ) -> Listing:
         """Indexes of launches, of all their hours or of those that touch [from_ns, to_ns)."""
         hours = frozenset(
@@ -158,7 +168,7 @@ class Catalog:
         days = {day for item in launches for day in item.late_days}
         late = (keys.index_late_prefix(self._tenant, day) for day in sorted(days))
         prefixes = [*self._hour_prefixes(hours), *late]
-        wanted = self._list(prefixes)
+        wanted = self._list(prefixes, kinds)
         kept = [
             key
             for key in wanted
@@ -166,7 +176,7 @@ class Catalog:
         ]
         return Listing(sorted(kept), from_ns, to_ns)
 
-    def list_time(self, from_ns: int | None, to_ns: int | None) -> Listing:
+    def list_time(self, from_ns: int | None, to_ns: int | None, kinds: Kinds = LINES) -> Listing:
         """Indexes of all runs in the hours that touch [from_ns, to_ns)."""
         days = self._days(from_ns, to_ns)
         if from_ns is not None and to_ns is not None:
@@ -174,7 +184,7 @@ class Catalog:
             prefixes = [p for p in self._hour_prefixes(hours) if _day_of(p) in days]
         else:
             prefixes = [f"{keys.index_prefix(self._tenant)}{day}/" for day in sorted(days)]
-        found = self._list([*prefixes, keys.index_late_prefix(self._tenant)])
+        found = self._list([*prefixes, keys.index_late_prefix(self._tenant)], kinds)
         kept = [
             key
             for key in found
@@ -183,23 +193,27 @@ class Catalog:
         ]
         return Listing(sorted(kept), from_ns, to_ns)
 
-    def list_newest(self, hours: int = limits.DEFAULT_WINDOW_HOURS) -> Listing:
+    def list_newest(
+        self, hours: int = limits.DEFAULT_WINDOW_HOURS, kinds: Kinds = LINES
+    ) -> Listing:
         """Indexes of the last `hours` that end with the newest line of all runs."""
-        newest = self.newest_ns()
+        newest = self.newest_ns(kinds)
         if newest is None:
             return Listing(defaulted=True)
-        listing = self.list_time(max(0, newest + 1 - hours * HOUR_NS), newest + 1)
+        listing = self.list_time(max(0, newest + 1 - hours * HOUR_NS), newest + 1, kinds)
         listing.defaulted = True
         return listing
 
-    def newest_ns(self) -> int | None:
-        """Time of the newest line of the tenant, None where there is none."""
+    def newest_ns(self, kinds: Kinds = LINES) -> int | None:
+        """Time of the newest line (or point) of the tenant, None where there is none."""
         newest: int | None = None
         for day in sorted(self._days(None, None), reverse=True):
-            newest = self._newest_line(self._list([f"{keys.index_prefix(self._tenant)}{day}/"]))
+            found = self._list([f"{keys.index_prefix(self._tenant)}{day}/"], kinds)
+            newest = self._newest_line(found)
             if newest is not None:
                 break
-        return self._newest_line(self._list([keys.index_late_prefix(self._tenant)]), newest)
+        late = self._list([keys.index_late_prefix(self._tenant)], kinds)
+        return self._newest_line(late, newest)
 
     def _newest_line(self, found: Sequence[str], newest: int | None = None) -> int | None:
         """The names only bound it: what they cover may be a fence, or a note that a stream ended."""
@@ -237,24 +251,24 @@ class Catalog:
             for prefix in (singles if len(singles) <= _HOURS_LISTED_SINGLY_MAX else [day])
         ]
 
-    def _list(self, prefixes: Sequence[str]) -> list[str]:
-        """Keys of line indexes below any of the prefixes."""
+    def _list(self, prefixes: Sequence[str], kinds: Kinds = LINES) -> list[str]:
+        """Keys of indexes of these kinds below any of the prefixes."""
         width = min(limits.INDEX_GETS_IN_FLIGHT_MAX, len(prefixes))
         if width <= 1:
-            pages = [self._keys(prefix) for prefix in prefixes]
+            pages = [self._keys(prefix, kinds) for prefix in prefixes]
         else:
             with ThreadPoolExecutor(width, thread_name_prefix="ranklog-list") as pool:
-                pages = list(pool.map(self._keys, prefixes))
+                pages = list(pool.map(lambda prefix: self._keys(prefix, kinds), prefixes))
         return [key for page in pages for key in page]
 
-    def _keys(self, prefix: str) -> list[str]:
+    def _keys(self, prefix: str, kinds: Kinds) -> list[str]:
         found = []
         for item in self._store.list(prefix):
             try:
                 name = keys.parse_index_key(item.key)
             except Corrupt:
                 continue  # not ours: something else lies in the folder
-            if name.kind == "line":
+            if name.kind in kinds:
                 found.append(item.key)
         return found
 

@@ -11,6 +11,7 @@ from ranklog.answer.facts import check_terms, facts_hold, run_facts, unknown_key
 from ranklog.answer.render import render_time
 from ranklog.answer.runs import run_rows, stream_rows
 from ranklog.client.answer import Listing
+from ranklog.client.catalog import LINES_AND_POINTS
 from ranklog.client.manifests import Manifests, load_manifests
 from ranklog.client.reader import Reader
 from ranklog.client.search import Search, begin, timed
@@ -52,10 +53,10 @@ def list_runs(reader: Reader, query: q.Query, *, manifest: bool = False) -> List
     with timed(report, "list"):
         if query.run is not None:
             launches = reader.catalog.select(query.run)
-            keys = reader.catalog.list_launches(launches).keys
+            keys = reader.catalog.list_launches(launches, kinds=LINES_AND_POINTS).keys
             wanted = {launch.run_id for launch in launches}
         else:
-            keys = reader.catalog.list_time(None, None).keys
+            keys = reader.catalog.list_time(None, None, LINES_AND_POINTS).keys
             wanted = None
         loaded = reader.indexes.load(keys)
     entries = [
@@ -109,7 +110,7 @@ def _touches(first_ns: int | None, last_ns: int | None, query: q.Query) -> bool:
 
 def list_streams(reader: Reader, query: q.Query) -> Listing:
     """Streams of the launches in scope for which the query's terms on streams hold."""
-    run = begin(reader, query)
+    run = begin(reader, query, points=True)
     skipped = run.skipped()
     entries = _fitting(run)
     rows = stream_rows(entries, skipped)

@@ -17,7 +17,7 @@ from ranklog.client.index_files import index_files_of
 from ranklog.client.indexes import IndexCache
 from ranklog.errors import Cancelled
 from ranklog.layout import keys
-from ranklog.plan.tasks import Outcome, Task
+from ranklog.plan.tasks import AnyTask, Outcome
 from ranklog.plan.values import Regexes
 from ranklog.scan.engine import shared_engine
 from ranklog.scan.scatter import InProcess, Invoker, scatter
@@ -98,7 +98,7 @@ class Reader:
             return limits.TASK_SECONDS_MAX
         return min(limits.TASK_SECONDS_MAX, self.seconds_left())
 
-    def run(self, tasks: Sequence[Task], ends_s: float | None = None) -> Iterator[Outcome]:
+    def run(self, tasks: Sequence[AnyTask], ends_s: float | None = None) -> Iterator[Outcome]:
         """Outcomes in the order of the tasks; those not done at `ends_s` (by time.monotonic()) say
         so. Raises Cancelled where the reader is closed meanwhile."""
         stop = Stop()

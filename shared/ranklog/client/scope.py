@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ranklog.answer.completeness import Window, judge_streams, with_skipped
-from ranklog.client.catalog import Launch, Listing
+from ranklog.client.catalog import LINES, LINES_AND_POINTS, Kinds, Launch, Listing
 from ranklog.client.cursor import Cursor
 from ranklog.client.reader import Reader
 from ranklog.layout.index import SegmentIndex
 from ranklog.model import query as q
 from ranklog.model.answer import Completeness, Report
+from ranklog.model.frame import KIND_POINT
 from ranklog.model.index import StreamEntry
 from ranklog.plan.overlap import difference, skipped_ranges
 
@@ -19,6 +20,7 @@ from ranklog.plan.overlap import difference, skipped_ranges
 @dataclass(slots=True)
 class Scope:
     """`indexes[number]` has rows in scope or not: pruning decides. `failed` could not be read.
+    `points`: indexes of points, where the question is of these; their numbers are others.
 
     `launches` None: all runs. `skips` are the rows of a segment that another one answers.
     `span`: times of the streams in scope, half-open.
@@ -32,6 +34,7 @@ class Scope:
     index_bytes: int = 0
     judged: Completeness = field(default_factory=Completeness)
     span: tuple[int | None, int | None] = (None, None)
+    points: dict[int, SegmentIndex] = field(default_factory=dict)
 
     @property
     def run_ids(self) -> list[str]:
@@ -44,7 +47,7 @@ class Scope:
     def entries(self) -> Iterable[StreamEntry]:
         """Stream entries in scope, of every index that was read."""
         wanted = None if self.launches is None else set(self.run_ids)
-        for index in self.indexes.values():
+        for index in (*self.indexes.values(), *self.points.values()):
             for entry in index.head.streams:
                 if wanted is None or entry.stream.run_id in wanted:
                     yield entry
@@ -70,22 +73,26 @@ class Scope:
         return with_skipped(self.judged, list(parts.values()))
 
 
-def open_scope(reader: Reader, query: q.Query, cursor: Cursor | None, report: Report) -> Scope:
-    """Resolve run and bounds, list, load. A page behind a cursor keeps the first page's scope."""
+def open_scope(
+    reader: Reader, query: q.Query, cursor: Cursor | None, report: Report, *, points: bool = False
+) -> Scope:
+    """Resolve run and bounds, list, load. A page behind a cursor keeps the first page's scope.
+    `points`: of points as well, with the lines that say how complete they are."""
+    kinds = LINES_AND_POINTS if points else LINES
     launches = _launches(reader, query, cursor)
     from_ns, to_ns = query.since_ns, query.until_ns
     if cursor is not None:
         from_ns, to_ns = cursor.from_ns, cursor.to_ns
     elif query.last_ns is not None:
-        newest = _newest(reader, launches)
+        newest = _newest(reader, launches, kinds)
         from_ns = max(from_ns or 0, newest - query.last_ns)
         to_ns = newest + 1 if to_ns is None else min(to_ns, newest + 1)
     if launches is not None:
-        listing = reader.catalog.list_launches(launches, from_ns, to_ns)
+        listing = reader.catalog.list_launches(launches, from_ns, to_ns, kinds)
     elif from_ns is None and to_ns is None:
-        listing = reader.catalog.list_newest()
+        listing = reader.catalog.list_newest(kinds=kinds)
     else:
-        listing = reader.catalog.list_time(from_ns, to_ns)
+        listing = reader.catalog.list_time(from_ns, to_ns, kinds)
     if cursor is not None:
         listing = replace(listing, defaulted=cursor.defaulted)
     scope = load_scope(reader, launches, listing)
@@ -102,13 +109,14 @@ def _launches(reader: Reader, query: q.Query, cursor: Cursor | None) -> list[Lau
     return None if query.run is None else reader.catalog.select(query.run)
 
 
-def _newest(reader: Reader, launches: list[Launch] | None) -> int:
+def _newest(reader: Reader, launches: list[Launch] | None, kinds: Kinds) -> int:
     """Time of the newest line in scope, 0 where there is none."""
     if launches is None:
-        return reader.catalog.newest_ns() or 0
+        return reader.catalog.newest_ns(kinds) or 0
     newest = 0
     for launch in launches:
-        times = [e.max_ts for e in reader.catalog.entries(launch) if e.max_ts is not None]
+        entries = reader.catalog.entries(launch, kinds)
+        times = [e.max_ts for e in entries if e.max_ts is not None]
         newest = max(newest, max(times, default=0))
     return newest
 
@@ -117,7 +125,9 @@ def load_scope(reader: Reader, launches: list[Launch] | None, listing: Listing) 
     """Load what was listed; say which rows another index answers, and how complete it is."""
     loaded = reader.indexes.load(listing.keys)
     scope = Scope(launches, listing, failed=loaded.failed, index_bytes=loaded.bytes_read)
-    scope.indexes = dict(enumerate(loaded.indexes))
+    numbered = list(enumerate(loaded.indexes))
+    scope.indexes = {n: index for n, index in numbered if index.head.kind != KIND_POINT}
+    scope.points = {n: index for n, index in numbered if index.head.kind == KIND_POINT}
     window = scope.window()
     names = None if launches is None else tuple(scope.run_ids)
     place = (tuple(index.key for index in loaded.indexes), names, window)
@@ -132,7 +142,7 @@ def load_scope(reader: Reader, launches: list[Launch] | None, listing: Listing) 
 def _skips(scope: Scope) -> dict[int, list[tuple[int, int, int]]]:
     tables = {
         number: index.head.streams
-        for number, index in scope.indexes.items()
+        for number, index in (*scope.indexes.items(), *scope.points.items())
         if index.head.segment is not None
     }
     return skipped_ranges(tables)

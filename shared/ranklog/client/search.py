@@ -40,7 +40,7 @@ from ranklog.plan.build import Plan, PlanOptions, build_plan
 from ranklog.plan.pack import pack
 from ranklog.plan.render import render_expr
 from ranklog.plan.segments import scan_bytes
-from ranklog.plan.tasks import Groups, Lines, Outcome, SegmentFailure, SegmentScan, Task
+from ranklog.plan.tasks import AnyTask, Groups, Lines, Outcome, SegmentFailure, SegmentScan, Task
 from ranklog.plan.tree import all_of
 
 _FIRST_WAVE_TASKS = 4
@@ -143,7 +143,7 @@ class Search:
         packed = pack(plan.scans, concurrency=self.reader.concurrency, newest=newest)
         return [Task(plan.expr, scans, plan.shape, plan.near) for scans in packed]
 
-    def note(self, task: Task, outcome: Outcome) -> None:
+    def note(self, task: AnyTask, outcome: Outcome) -> None:
         """Count what an outcome cost; remember what it could not read."""
         self.report.bytes_read += outcome.bytes_read
         self.report.segments_scanned += outcome.scanned
@@ -152,9 +152,15 @@ class Search:
         self.late |= {failure.number for failure in outcome.failed if failure.late}
 
     def _row_groups(self, scan: SegmentScan) -> int:
-        groups = self.scope.indexes[scan.number].head.row_groups
+        index = self.scope.indexes.get(scan.number) or self.scope.points[scan.number]
+        groups = index.head.row_groups
         if scan.rows is None:
             return len(groups)
+        if scan.records:
+            return sum(
+                any(a < group.first_row + group.rows and b > group.first_row for a, b in scan.rows)
+                for group in groups
+            )
         return sum(any(a <= group.first_row < b for a, b in scan.rows) for group in groups)
 
     def known(self, place: Hashable) -> Answer | CountAnswer | None:
@@ -207,17 +213,22 @@ def timed(report: Report, name: str) -> Iterator[None]:
 
 
 def begin(
-    reader: Reader, query: q.Query, cursor: Cursor | None = None, pin: Pin | None = None
+    reader: Reader,
+    query: q.Query,
+    cursor: Cursor | None = None,
+    pin: Pin | None = None,
+    *,
+    points: bool = False,
 ) -> Search:
     """Check the patterns, open the scope, warn of keys that nothing has."""
-    if query.kind != "line":
+    if query.kind != "line" and not points:
         raise BadQuery("this store holds lines, not points", hint="leave out kind:point")
     ends_s = None if query.timeout_s is None else time.monotonic() + query.timeout_s
     check_patterns(query.expr, reader.regexes)
     report = Report()
     with reader.turn(ends_s), timed(report, "list"):
         if pin is None:
-            scope = open_scope(reader, query, cursor, report)
+            scope = open_scope(reader, query, cursor, report, points=points)
         else:
             scope = open_pinned(reader, pin)
             fill_report(scope, report)

@@ -66,12 +66,12 @@ def gather(received: Sequence[Received]) -> Gathered:
     frames = [item.frame for item in received]
     table = StreamTable()
     named = [(table.place(entry.stream), entry) for frame in frames for entry in frame.streams]
-    stream, seq = _streams(frames, named)
+    stream, seq = streams_of(frames, named)
     sites, site = _sites(frames)
     counts = np.array([frame.rows for frame in frames], np.int64)
     first_rows = np.cumsum(counts) - counts
-    group = _column(frames, "group", "<u4").astype(np.int64)
-    lengths = _column(frames, "text_length", "<u4")
+    group = column(frames, "group", "<u4").astype(np.int64)
+    lengths = column(frames, "text_length", "<u4")
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     raw_rows, raw = _raw(frames, first_rows)
@@ -81,13 +81,13 @@ def gather(received: Sequence[Received]) -> Gathered:
         sites=sites,
         stream=stream,
         seq=seq,
-        ts=_column(frames, "ts", "<i8"),
-        level=_column(frames, "level", "<i2"),
-        iteration=_column(frames, "iteration", "<i8"),
-        rank=_column(frames, "rank", "<i4"),
+        ts=column(frames, "ts", "<i8"),
+        level=column(frames, "level", "<i2"),
+        iteration=column(frames, "iteration", "<i8"),
+        rank=column(frames, "rank", "<i4"),
         group=np.where(group == NO_GROUP, NO_HEAD, np.maximum(seq - group, 0)),
-        flags=_column(frames, "flags", "<u2").view(np.int16),
-        body_at=_column(frames, "body_at", "<u4").astype(np.int32),
+        flags=column(frames, "flags", "<u2").view(np.int16),
+        body_at=column(frames, "body_at", "<u4").astype(np.int32),
         site=site,
         text=np.frombuffer(b"".join([frame.text for frame in frames]), np.uint8),
         offsets=offsets,
@@ -96,14 +96,17 @@ def gather(received: Sequence[Received]) -> Gathered:
         raw=raw,
     )
     arrival = np.repeat(np.array([item.arrival_ns for item in received], np.int64), counts)
-    return Gathered(_file_by_arrival(rows, arrival), _notes(named))
+    return Gathered(_file_by_arrival(rows, arrival), notes_of(named))
 
 
-def _column(frames: Sequence[Frame], name: str, dtype: str) -> npt.NDArray[Any]:
+def column(frames: Sequence[Frame], name: str, dtype: str) -> npt.NDArray[Any]:
+    """A column of all frames, one after the other."""
     return np.concatenate([np.frombuffer(getattr(frame, name), dtype) for frame in frames])
 
 
-def _streams(frames: Sequence[Frame], named: Sequence[tuple[int, FrameStream]]) -> tuple[I32, I64]:
+def streams_of(
+    frames: Sequence[Frame], named: Sequence[tuple[int, FrameStream]]
+) -> tuple[I32, I64]:
     """Place of each row's stream, and its seq: consecutive from the stream's first in its frame."""
     pairs = [(place, entry.first_seq) for place, entry in named]
     places, first_seqs = np.array(pairs, np.int64).reshape(-1, 2).T
@@ -238,7 +241,7 @@ def fill_iteration(rows: Rows) -> Rows:
 
 
 # --- fences, drops, ends ------------------------------------------------------------------------
-def _notes(named: Sequence[tuple[int, FrameStream]]) -> dict[int, StreamNotes]:
+def notes_of(named: Sequence[tuple[int, FrameStream]]) -> dict[int, StreamNotes]:
     """What frames say of each stream they name, also where that is nothing."""
     notes: dict[int, StreamNotes] = {}
     for place, entry in named:

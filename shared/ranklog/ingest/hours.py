@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ranklog.layout.build import StreamNotes
-from ranklog.layout.rows import I64, Rows
+from ranklog.layout.rows import I64, StreamRows
 from ranklog.limits import HOUR_NS, HOUR_ROWS_MIN, HOURS_PER_BATCH_MAX
 
 
@@ -27,7 +27,7 @@ class Part:
     def add(self, place: int, **notes: object) -> None:
         self.notes[place] = replace(self.notes.get(place, StreamNotes()), **notes)  # type: ignore[arg-type]
 
-    def bounds(self, rows: Rows, arrival_ns: int) -> tuple[int, int]:
+    def bounds(self, rows: StreamRows, arrival_ns: int) -> tuple[int, int]:
         """Times that the index's name must cover; the arrival where it says nothing of any time."""
         low, high = [], []
         if len(self.chosen):
@@ -40,7 +40,7 @@ class Part:
         return min(low, default=arrival_ns), max(high, default=arrival_ns)
 
 
-def distinct_rows(rows: Rows) -> I64:
+def distinct_rows(rows: StreamRows) -> I64:
     """Rows in (stream, seq) order, the first of each; linear where each stream's seq ascends."""
     small = rows.stream.astype(np.uint16) if len(rows.streams) <= 2**16 else rows.stream
     order = np.argsort(small, kind="stable")
@@ -54,7 +54,7 @@ def distinct_rows(rows: Rows) -> I64:
     return order[keep]
 
 
-def split_hours(rows: Rows, order: I64, notes: Mapping[int, StreamNotes]) -> list[Part]:
+def split_hours(rows: StreamRows, order: I64, notes: Mapping[int, StreamNotes]) -> list[Part]:
     """Parts by hour, ascending, the late one last; every row and every note is in exactly one."""
     hours = rows.ts[order] // HOUR_NS
     distinct, counts = np.unique(hours, return_counts=True)
@@ -72,7 +72,7 @@ def split_hours(rows: Rows, order: I64, notes: Mapping[int, StreamNotes]) -> lis
 
 
 def _spread_notes(
-    rows: Rows, notes: Mapping[int, StreamNotes], parts: list[Part], late: Part
+    rows: StreamRows, notes: Mapping[int, StreamNotes], parts: list[Part], late: Part
 ) -> None:
     """Fences to their hour's part; drops and the end to the stream's last row's; else to the late."""
     by_hour = {part.hour: part for part in parts}
@@ -94,7 +94,7 @@ def _spread_notes(
             last_part.get(place, late).add(place, drops=note.drops, end=note.end)
 
 
-def _part_of_last_row(rows: Rows, parts: list[Part]) -> dict[int, Part]:
+def _part_of_last_row(rows: StreamRows, parts: list[Part]) -> dict[int, Part]:
     """By stream the part that holds its row of the highest seq."""
     found: dict[int, tuple[int, Part]] = {}
     for part in parts:

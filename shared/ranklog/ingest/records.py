@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from ranklog.errors import BadInput, Corrupt, NewerVersion
 from ranklog.layout import keys
-from ranklog.model.frame import Frame
+from ranklog.model.frame import KIND_LINE, KIND_POINT, Frame, PointColumns
 from ranklog.model.manifest import unpack_piece
+from ranklog.model.point import context_values
 from ranklog.model.record import Record
 from ranklog.store.protocol import Store
 from ranklog.stream.frames import PRELUDE, decode_frame, peek_header
@@ -72,8 +74,8 @@ def _tenant_of(data: bytes) -> str | None:
 # --- what the codec leaves to ingest -----------------------------------------------------------
 def check_frame(frame: Frame) -> None:
     """Names that fit keys, one tenant, text that is UTF-8 lines. Raises Corrupt, BadInput."""
-    if frame.kind != "line":
-        raise Corrupt(f"frame of kind {frame.kind!r}, this ranklog stores lines")
+    if frame.kind not in (KIND_LINE, KIND_POINT):
+        raise Corrupt(f"frame of kind {frame.kind!r}, this ranklog stores lines and points")
     keys.tenant_prefix(frame.tenant)
     for entry in frame.streams:
         if entry.stream.tenant != frame.tenant:
@@ -84,12 +86,40 @@ def check_frame(frame: Frame) -> None:
         for piece in entry.manifests:
             unpack_piece(piece)
             keys.encode_name(entry.stream.host or "")
+    if frame.points is not None:
+        check_point_texts(frame.points)
+        return
     _check_text(frame)
     for column in frame.metadata:
         if not column.key.isprintable():
             raise Corrupt(f"metadata key {column.key!r:.60} has characters that can't be shown")
         if column.type == "str":
             _check_utf8(f"metadata {column.key!r}", column.values, _edges(column.lengths))
+
+
+def check_point_texts(points: PointColumns) -> None:
+    """Names that can be shown; dimensions and contexts that are JSON objects. Raises Corrupt."""
+    for name, lengths, data in (
+        ("a name of a series", points.name_length, points.names),
+        ("dimensions", points.dims_length, points.dims),
+        ("a context", points.context_length, points.contexts),
+    ):
+        edges = _edges(lengths)
+        _check_utf8(name, data, edges)
+        if data and not data.decode().isprintable():
+            raise Corrupt(f"{name} has characters that can't be shown")
+        if lengths and name != "a name of a series":
+            for start, end in pairwise(edges.tolist()):
+                _check_object(data[start:end], name)
+
+
+def _check_object(data: bytes, name: str) -> None:
+    try:
+        values = context_values(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise Corrupt(f"{name} of a frame of points is no JSON object: {data[:60]!r}") from error
+    if not all(type(value) in (int, float, str) for value in values.values()):
+        raise Corrupt(f"{name} of a frame of points has values that are neither text nor number")
 
 
 def _check_text(frame: Frame) -> None:

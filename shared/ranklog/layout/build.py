@@ -13,7 +13,7 @@ from ranklog.layout.groups import describe_groups
 from ranklog.layout.index import INDEX_VERSION, encode_index
 from ranklog.layout.metadata import choose_columns
 from ranklog.layout.order import order_rows
-from ranklog.layout.rows import I64, MetadataValues, Rows
+from ranklog.layout.rows import I64, MetadataValues, Rows, StreamRows
 from ranklog.layout.segment import SegmentBytes, write_segment
 from ranklog.layout.tables import longest_by_template, site_counts, stream_entries, template_runs
 from ranklog.layout.templates import (
@@ -91,7 +91,7 @@ def build_segment(
     numbered = renumber(facts.numbered, chosen)
     placed = order_rows(rows, chosen, numbered.ids)
     order, tids = chosen[placed.permutation], numbered.ids[placed.permutation]
-    entries, places = _stream_table(rows, chosen, beside.notes)
+    entries, places = stream_table(rows, chosen, beside.notes)
     in_segment = np.zeros(len(rows), np.bool_)
     in_segment[chosen] = True
     columns = choose_columns(metadata, in_segment)
@@ -144,8 +144,8 @@ def build_segment(
     return BuiltSegment(segment, head.min_ts, head.max_ts, index)
 
 
-def _stream_table(
-    rows: Rows, chosen: I64, notes: Mapping[int, StreamNotes]
+def stream_table(
+    rows: StreamRows, chosen: I64, notes: Mapping[int, StreamNotes]
 ) -> tuple[tuple[StreamEntry, ...], npt.NDArray[np.int32]]:
     """Streams with rows here, then those only noted; and the place of each of rows.streams, or -1."""
     places = np.full(max(len(rows.streams), 1), -1, np.int32)
@@ -160,7 +160,7 @@ def _stream_table(
     return tuple(entries), places
 
 
-def _entry_without_rows(rows: Rows, place: int) -> StreamEntry:
+def _entry_without_rows(rows: StreamRows, place: int) -> StreamEntry:
     return StreamEntry(rows.streams[place], rows.stream_ids[place], 0, 0, None, None, ())
 
 
@@ -174,7 +174,7 @@ def _has_odd_case(rows: Rows) -> bool:
 
 def build_notes(rows: Rows, beside: Beside, bounds: tuple[int, int]) -> bytes:
     """An index without a segment: what frames said of streams that have no line in this part."""
-    entries, _ = _stream_table(rows, np.empty(0, np.int64), beside.notes)
+    entries, _ = stream_table(rows, np.empty(0, np.int64), beside.notes)
     low, high = bounds
     frames = beside.frames
     return encode_index(

@@ -156,7 +156,10 @@ class SegmentIndex:
 
     def check(self) -> None:
         """Whether every section is there and undamaged, without unpacking any. Raises Corrupt."""
-        for tag in (*_TAGS, *({_SUMS, _GRAMS, _TIMES, _VARIABLES, _SERIES} & self._sections.keys())):
+        for tag in (
+            *_TAGS,
+            *({_SUMS, _GRAMS, _TIMES, _VARIABLES, _SERIES} & self._sections.keys()),
+        ):
             self._stored(tag)
 
     def __repr__(self) -> str:

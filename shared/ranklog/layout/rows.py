@@ -7,7 +7,7 @@ Shapes: n rows in arrival order; a column is [n]. Absent values are the sentinel
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,29 @@ I32 = npt.NDArray[np.int32]
 
 NO_HEAD = -1
 _INT32_MAX = 2**31 - 1
+
+
+class StreamRows(Protocol):
+    """What lines and records of points have in common; see Rows. Between offsets[i] and offsets[i+1]
+    lie the bytes of what row i holds."""
+
+    @property
+    def streams(self) -> tuple[Stream, ...]: ...
+    @property
+    def stream_ids(self) -> tuple[str, ...]: ...
+    @property
+    def stream(self) -> I32: ...
+    @property
+    def seq(self) -> I64: ...
+    @property
+    def ts(self) -> I64: ...
+    @property
+    def iteration(self) -> I64: ...
+    @property
+    def rank(self) -> I32: ...
+    @property
+    def offsets(self) -> I64: ...
+    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,13 +138,14 @@ def _write(
     buffer = sink.getvalue()
     data = slim_footer(memoryview(buffer))
     size = int.from_bytes(data[-8:-4], "little") + 8
-    chunks = _chunks(buffer, names)
-    return SegmentBytes(data, hash_segment(data), size, chunks, _sums(data, size, chunks))
+    chunks = chunks_of(buffer, names)
+    return SegmentBytes(data, hash_segment(data), size, chunks, sums_of(data, size, chunks))
 
 
-def _sums(
+def sums_of(
     data: bytes, footer: int, chunks: Iterable[dict[str, tuple[int, int]]]
 ) -> tuple[int, ...]:
+    """CRC-32 of the footer, then of every chunk."""
     view = memoryview(data)
     places = [place for group in chunks for place in group.values()]
     parts = (view[offset : offset + length] for offset, length in places)
@@ -168,7 +169,8 @@ def _own_names(column: Any) -> Any:
     return pa.DictionaryArray.from_arrays(pa.array(place, mask=place < 0), kept)
 
 
-def _chunks(buffer: Any, names: Sequence[str]) -> tuple[dict[str, tuple[int, int]], ...]:
+def chunks_of(buffer: Any, names: Sequence[str]) -> tuple[dict[str, tuple[int, int]], ...]:
+    """Where each column chunk of a Parquet file lies: (offset, length) by row group and column."""
     metadata = pq.read_metadata(pa.BufferReader(buffer))
     groups = []
     for group in range(metadata.num_row_groups):

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ranklog.layout.groups import effective_rank
 from ranklog.layout.passes import passes_by_stream
-from ranklog.layout.rows import I32, I64, Rows
+from ranklog.layout.rows import I32, I64, Rows, StreamRows
 from ranklog.layout.templates import factorize
 from ranklog.limits import (
     SITE_TIMES_BUCKETS_MAX,
@@ -52,7 +52,7 @@ def longest_by_template(
 
 
 # --- streams ------------------------------------------------------------------------------------
-def stream_entries(rows: Rows, chosen: I64) -> Iterator[tuple[int, StreamEntry]]:
+def stream_entries(rows: StreamRows, chosen: I64) -> Iterator[tuple[int, StreamEntry]]:
     """(place in rows.streams, entry without fences) per stream; `chosen` in (stream, seq) order."""
     stream, seq, ts = rows.stream[chosen], rows.seq[chosen], rows.ts[chosen]
     starts = np.flatnonzero(np.diff(stream, prepend=-1))

@@ -92,8 +92,45 @@ class MetadataColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class PointColumns:
+    """Values of a frame of kind "point", whose rows are records of telemetry.
+
+    Shapes: n records, v values, s sets of names, u summaries. Record r has the names of set `set[r]`
+    and as many values; values stand record by record. Texts are UTF-8, concatenated, cut by lengths.
+    """
+
+    set: bytes  # uint32[n]
+    context: bytes  # uint32[n]: 0 none, else index + 1 into contexts
+    values: bytes  # float64[v]; NaN where it was not measured, or is a summary
+    missing: bytes = b""  # uint32, ascending: values that were not measured
+    name_length: bytes = b""  # uint32: names of series
+    names: bytes = b""
+    dims_length: bytes = b""  # uint32: dimensions, as canonical JSON
+    dims: bytes = b""
+    set_dims: bytes = b""  # uint32[s]: index into dims
+    set_size: bytes = b""  # uint32[s]: how many names
+    set_name: bytes = b""  # uint32: indexes into names, set by set
+    context_length: bytes = b""  # uint32: metadata of contexts, as canonical JSON
+    contexts: bytes = b""
+    summary: bytes = b""  # uint32[u], ascending: values that are summaries
+    summary_flags: bytes = b""  # uint16[u]: a bit for each of SUMMARY_PARTS that is there
+    summary_counts: bytes = b""  # int64[3 u]: count, nan, inf
+    summary_numbers: bytes = b""  # float64[5 u]: min, max, mean, std, norm
+    quantile_size: bytes = b""  # uint32[u]: how many quantiles
+    quantiles: bytes = b""  # float64: (share, value) each
+    bin_size: bytes = b""  # uint32[u]: how many bins
+    histograms: bytes = b""  # float64: bins + 1 edges, then counts of the bins
+
+
+# Parts of a summary that may be missing, in the order of their bits.
+SUMMARY_PARTS = ("min", "max", "mean", "std", "norm", "quantiles", "histogram")
+KIND_LINE, KIND_POINT = "line", "point"
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
-    """See the module. `number` is dense per agent; `previous` is the hash of the header before."""
+    """See the module. In a frame of kind "point" rows are records, `points` has what they hold, and
+    of the columns stream, ts, rank and iteration have rows; the others are empty. `number` is dense per agent; `previous` is the hash of the header before."""
 
     tenant: str
     agent: str  # the agent's incarnation: hex
@@ -117,4 +154,5 @@ class Frame:
     raw_rows: bytes = b""  # uint32
     raw_length: bytes = b""  # uint32
     raw: bytes = b""
-    kind: str = "line"
+    kind: str = KIND_LINE
+    points: PointColumns | None = None

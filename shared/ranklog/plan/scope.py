@@ -130,7 +130,7 @@ class StreamTerms:
     def ranges(self, term: q.Field, index: SegmentIndex) -> Pairs:
         """The same as half-open ranges."""
         return tables_of(index).known(
-            ("ranges", term), lambda: _ranges(sorted(self.hits(term, index)))
+            ("ranges", term), lambda: ranges_of(sorted(self.hits(term, index)))
         )
 
     def _hits(self, term: q.Field, index: SegmentIndex) -> frozenset[int]:
@@ -162,7 +162,7 @@ class Resolver:
     def _templates(self, field: q.Field, index: SegmentIndex) -> Pairs:
         texts = [None, *(template_text(template) for template in index.templates[1:])]
         held = texts_hold(field, texts, self._regexes)
-        return _ranges([tid for tid, hit in enumerate(held) if hit])
+        return ranges_of([tid for tid, hit in enumerate(held) if hit])
 
 
 def streams_hold(field: q.Field, entries: Sequence[StreamEntry], regexes: Regexes) -> list[bool]:
@@ -208,7 +208,7 @@ def flag_holds(field: q.Field, flag: bool) -> bool:
     return texts_hold(_as_bool(field), [str(flag).lower()], no_regexes)[0]
 
 
-def _ranges(positions: Sequence[int]) -> Pairs:
+def ranges_of(positions: Sequence[int]) -> Pairs:
     """Ascending positions as half-open ranges."""
     ranges: list[tuple[int, int]] = []
     for position in positions:

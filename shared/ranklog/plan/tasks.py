@@ -51,7 +51,23 @@ class RankIs:
     field: q.Field
 
 
-LeafExpr: TypeAlias = "q.Expr | Nothing | InStreams | InTemplates | RankIs"
+@dataclass(frozen=True, slots=True)
+class InSeries:
+    """The point's series is in the segment's set number `slot`."""
+
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class InContexts:
+    """The context of the point's record is in the segment's set number `slot`."""
+
+    slot: int
+
+
+LeafExpr: TypeAlias = (
+    "q.Expr | Nothing | InStreams | InTemplates | RankIs | InSeries | InContexts"
+)
 
 EXPR_CODEC = NodeCodec(
     q.Everything,
@@ -75,6 +91,8 @@ EXPR_CODEC = NodeCodec(
     InStreams,
     InTemplates,
     RankIs,
+    InSeries,
+    InContexts,
 )
 
 
@@ -95,6 +113,7 @@ class SegmentScan:
     `text`: byte ranges to fetch where the store has no local file; `late`: those of text that is
     read where it must be. `sums`: checksums of all of these (plan/sums), "": there are none. `same`:
     columns that have one value (None: none) in every row of `rows`, where whole lines are wanted.
+    `records`: rows before the first point, of a segment of points.
     """
 
     number: int
@@ -123,6 +142,7 @@ class SegmentScan:
     late: Pairs = ()
     sums: str = ""
     same: tuple[tuple[str, int | None], ...] = ()
+    records: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +162,9 @@ class NearRows:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Return rows. `whole`: every column; else only identity, time, rank, iteration, `values`, and of
-    the base columns and text those that `columns` names.
+    """Return rows. `whole`: every column; else only identity, time, rank, iteration, `values` (metadata
+    as numbers), `texts` (metadata that is text), and of the base columns and text those that
+    `columns` names.
 
     With a limit every row that ties with the last one in time comes too: the merge cuts exactly.
     """
@@ -170,6 +191,26 @@ class Groups:
 
 
 @dataclass(frozen=True, slots=True)
+class Points:
+    """Return points: their series, their record's columns and values as `columns` names them (layout/
+    point_schema; `value` is the value, whichever way it is stored)."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PointTask:
+    """As Task, over segments of points."""
+
+    expr: LeafExpr
+    segments: tuple[SegmentScan, ...]
+    shape: Points
+    near: tuple[NearRows, ...] = ()
+    deadline_s: float | None = None
+    spill: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """`near[i]` belongs to the i-th NearSet met in `expr`, depth first."""
 
@@ -179,6 +220,9 @@ class Task:
     near: tuple[NearRows, ...] = ()
     deadline_s: float | None = None
     spill: str | None = None  # key under tmp/ for an outcome too large to return inline
+
+
+AnyTask: TypeAlias = "Task | PointTask"
 
 
 @dataclass(slots=True)
@@ -199,6 +243,7 @@ class Outcome:
 
     `tag` is ok when every segment was read, failed when at least one was not, skipped when the task
     was not run. `stored`: the outcome is in the store under this key and nothing is inline.
+    `tables`: points by number of the segment, as Arrow, where they do not travel.
     """
 
     tag: str = OK
@@ -210,12 +255,13 @@ class Outcome:
     scan_ms: float = 0.0
     scanned: int = 0
     stored: str | None = None
+    tables: dict[int, Any] = field(default_factory=dict)
 
 
-_SCAN_CODEC = NodeCodec(SegmentScan, NearRows, Lines, Groups)
+_SCAN_CODEC = NodeCodec(SegmentScan, NearRows, Lines, Groups, Points)
 
 
-def encode_task(task: Task) -> bytes:
+def encode_task(task: AnyTask) -> bytes:
     """JSON bytes."""
     return _dumps(
         {
@@ -230,13 +276,15 @@ def encode_task(task: Task) -> bytes:
     )
 
 
-def decode_task(data: bytes) -> Task:
+def decode_task(data: bytes) -> AnyTask:
     """Raises Corrupt or NewerVersion."""
     value = _loads(data)
-    return Task(
+    shape = _SCAN_CODEC.from_json(value["shape"])
+    kind = PointTask if isinstance(shape, Points) else Task
+    return kind(
         expr=EXPR_CODEC.from_json(value["expr"]),
         segments=tuple(_SCAN_CODEC.from_json(item) for item in value["segments"]),
-        shape=_SCAN_CODEC.from_json(value["shape"]),
+        shape=shape,
         near=tuple(_SCAN_CODEC.from_json(item) for item in value["near"]),
         deadline_s=value["deadline_s"],
         spill=value["spill"],

@@ -28,6 +28,7 @@ from ranklog.plan.tasks import (
     OK,
     Lines,
     Outcome,
+    PointTask,
     SegmentFailure,
     SegmentScan,
     Task,
@@ -53,7 +54,13 @@ Few: TypeAlias = "Callable[[Task, SegmentScan, str | RangedObject], dict[str, li
 def evaluate(data: bytes, store: Store, engine: Engine | None = None) -> bytes:
     """Task bytes to outcome bytes: the whole of the scan function."""
     task = decode_task(data)
-    outcome = evaluate_task(task, store, engine or shared_engine())
+    engine = engine or shared_engine()
+    if isinstance(task, PointTask):
+        from ranklog.scan.points import evaluate_points
+
+        outcome = evaluate_points(task, store, engine, travels=True)
+    else:
+        outcome = evaluate_task(task, store, engine)
     encoded = encode_outcome(outcome)
     if len(encoded) <= limits.OUTCOME_INLINE_BYTES_MAX or task.spill is None:
         return encoded

@@ -17,14 +17,16 @@ from ranklog.errors import Cancelled, RanklogError, TooLarge
 from ranklog.plan.tasks import (
     FAILED,
     OK,
+    AnyTask,
     Outcome,
+    PointTask,
     SegmentFailure,
-    Task,
     decode_outcome,
     encode_task,
 )
 from ranklog.scan.engine import Engine, shared_engine
 from ranklog.scan.evaluate import evaluate, evaluate_task
+from ranklog.scan.points import evaluate_points
 from ranklog.scan.stop import Stop
 from ranklog.scan.workers import Workers
 from ranklog.store.protocol import Store
@@ -47,9 +49,12 @@ class InProcess:
     store: Store
     engine: Engine | None = None
 
-    def evaluate(self, task: Task) -> Outcome:
+    def evaluate(self, task: AnyTask) -> Outcome:
         """The task's outcome, whatever its size."""
-        return evaluate_task(task, self.store, self.engine or shared_engine())
+        engine = self.engine or shared_engine()
+        if isinstance(task, PointTask):
+            return evaluate_points(task, self.store, engine)
+        return evaluate_task(task, self.store, engine)
 
     def invoke(self, task: bytes) -> bytes:
         """As a function would, under the limits that Lambda sets."""
@@ -67,7 +72,7 @@ def _check_size(what: str, data: bytes) -> None:
 
 
 def scatter(
-    tasks: Sequence[Task],
+    tasks: Sequence[AnyTask],
     invoker: Invoker,
     store: Store,
     *,
@@ -84,7 +89,7 @@ def scatter(
     Raises Cancelled when `stop` is set.
     """
 
-    def send(task: Task) -> Outcome:
+    def send(task: AnyTask) -> Outcome:
         return run_task(task, invoker, store, spill_key, _time_left(deadline_s, ends_s))
 
     remote = not isinstance(invoker, InProcess)
@@ -112,7 +117,7 @@ def _time_left(
 
 
 def run_task(
-    task: Task,
+    task: AnyTask,
     invoker: Invoker,
     store: Store,
     spill_key: Callable[[str], str] | None = None,
@@ -132,7 +137,7 @@ def run_task(
 
 
 def _invoke(
-    task: Task,
+    task: AnyTask,
     invoker: Invoker,
     store: Store,
     spill_key: Callable[[str], str] | None,
@@ -157,7 +162,7 @@ def _invoke(
         return _all_failed(task, f"{type(error).__name__}: {error}", retryable=False)
 
 
-def _all_failed(task: Task, why: str, *, retryable: bool) -> Outcome:
+def _all_failed(task: AnyTask, why: str, *, retryable: bool) -> Outcome:
     failed = [SegmentFailure(s.number, s.key, why, retryable) for s in task.segments]
     return Outcome(FAILED, why, retryable, failed=failed)
 
@@ -166,6 +171,7 @@ def _add(outcome: Outcome, retried: Outcome, again: set[int]) -> None:
     """Fold a retry of some segments into the first outcome."""
     for name, values in retried.columns.items():
         outcome.columns.setdefault(name, []).extend(values)
+    outcome.tables |= retried.tables
     outcome.failed = [f for f in outcome.failed if f.number not in again] + retried.failed
     outcome.bytes_read += retried.bytes_read
     outcome.scan_ms += retried.scan_ms

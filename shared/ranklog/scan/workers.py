@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 
 from ranklog import limits
 from ranklog.errors import Cancelled
-from ranklog.plan.tasks import OK, SKIPPED, Outcome, SegmentFailure, Task
+from ranklog.plan.tasks import OK, SKIPPED, AnyTask, Outcome, SegmentFailure
 from ranklog.scan.stop import Stop
 
-Send = Callable[[Task], Outcome]
+Send = Callable[[AnyTask], Outcome]
 
 # What is interrupted at the end of its time still answers with what it has read, within this.
 _GRACE_S = 1.0
@@ -27,7 +27,7 @@ _LOOK_S = 0.25
 _JOIN_S = 10.0
 
 
-def skipped(task: Task, why: str) -> Outcome:
+def skipped(task: AnyTask, why: str) -> Outcome:
     """The outcome of a task that was not run."""
     failed = [SegmentFailure(s.number, s.key, why, False, late=True) for s in task.segments]
     return Outcome(SKIPPED, why, failed=failed)
@@ -48,7 +48,7 @@ class _Sent:
 class Workers:
     """`ends_s`: when the query's time is over, by time.monotonic(); `hedge`: send stragglers again."""
 
-    tasks: Sequence[Task]
+    tasks: Sequence[AnyTask]
     send: Send
     width: int
     stop: Stop

@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
-from ranklog.errors import TooLarge
-from ranklog.limits import MANIFEST_BYTES_MAX
 from ranklog.model.frame import (
+    KIND_LINE,
     NO_GROUP,
     NO_ITERATION,
     NO_LEVEL,
@@ -17,49 +16,16 @@ from ranklog.model.frame import (
     NO_SITE,
     STREAM_RANK,
     CallSite,
-    Drop,
-    Fence,
     Frame,
-    FrameStream,
     MetadataColumn,
-    StreamEnd,
 )
 from ranklog.model.stream import Stream
 from ranklog.stream.columns import COLUMNS, ROW_BYTES
+from ranklog.stream.frame_parts import HEADER_ENTRY_BYTES, Bytes, FrameParts
 from ranklog.stream.header import METADATA_TYPES
 from ranklog.stream.row_batch import RowBatch
 
-# FrameBuilder has a property of the built-in's name.
-Bytes: TypeAlias = bytes
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
-# What a stream or call site adds to the header besides its words; generous.
-HEADER_ENTRY_BYTES = 96
-
-
-class _OpenStream:
-    """A stream's part of the frame being built."""
-
-    __slots__ = (
-        "alive_ns",
-        "drops",
-        "end",
-        "fences",
-        "first_seq",
-        "index",
-        "manifests",
-        "next_seq",
-        "stream",
-    )
-
-    def __init__(self, stream: Stream, index: int, seq: int) -> None:
-        self.stream = stream
-        self.index = index
-        self.first_seq = self.next_seq = seq
-        self.fences: list[Fence] = []
-        self.drops: list[Drop] = []
-        self.end: StreamEnd | None = None
-        self.manifests: list[Bytes] = []
-        self.alive_ns: int | None = None
 
 
 class _Values:
@@ -73,21 +39,14 @@ class _Values:
         self.values: Any = {"int": array("q"), "float": array("d"), "str": bytearray()}[kind]
 
 
-class FrameBuilder:
+class FrameBuilder(FrameParts):
     """Rows go in in any order of streams; each stream's in order of seq, without holes."""
 
     def __init__(self, tenant: str, agent: str, number: int, previous: str) -> None:
-        self.tenant = tenant
-        self.agent = agent
-        self.number = number
-        self.previous = previous
-        self.rows = 0
+        super().__init__(tenant, agent, number, previous)
         self._arrays: tuple[array[Any], ...] = tuple(array(code) for _, code, _ in COLUMNS)
         self._text: list[Bytes] = []
         self._text_bytes = 0
-        self._extra_bytes = 0
-        self._streams: dict[Stream, _OpenStream] = {}
-        self._by_identity: dict[int, _OpenStream] = {}
         self._sites: dict[CallSite, int] = {}
         self._metadata: dict[tuple[str, str], _Values] = {}
         self._raw_rows: array[int] = array("I")
@@ -98,11 +57,6 @@ class FrameBuilder:
     def bytes(self) -> int:
         """About what the frame takes uncompressed, header included; an upper bound of the packed."""
         return ROW_BYTES * self.rows + self._text_bytes + self._extra_bytes
-
-    @property
-    def is_empty(self) -> bool:
-        """No row, fence, drop or end: nothing to send."""
-        return not self._streams
 
     def add(
         self,
@@ -125,9 +79,7 @@ class FrameBuilder:
         Rank None means the line has none, whatever its stream's. Text is one physical line. Raises
         ValueError, OverflowError for a number its column can't hold; the frame stays as it was.
         """
-        entry = self._by_identity.get(id(stream)) or self._open(stream, seq)
-        if seq != entry.next_seq:
-            raise ValueError(f"seq {seq} after {entry.next_seq - 1}: a stream has no holes")
+        entry = self._at(stream, seq)
         data = text.encode("utf-8", "replace") if isinstance(text, str) else text
         numbers = (
             entry.index,
@@ -159,9 +111,7 @@ class FrameBuilder:
 
     def extend(self, stream: Stream, seq: int, batch: RowBatch) -> None:
         """Append a batch of lines, the first of which has `seq`. Raises ValueError, as `add`."""
-        entry = self._by_identity.get(id(stream)) or self._open(stream, seq)
-        if seq != entry.next_seq:
-            raise ValueError(f"seq {seq} after {entry.next_seq - 1}: a stream has no holes")
+        entry = self._at(stream, seq)
         count = len(batch)
         sites = batch.sites
         numbers = {key: self._number(sites.get(key)) for key in set(batch.site)}
@@ -191,33 +141,6 @@ class FrameBuilder:
         entry.next_seq = seq + count
         self.rows = first + count
 
-    def fence(self, stream: Stream, next_seq: int, fence: Fence) -> None:
-        """All lines of an event hour of the stream; `next_seq` opens a stream without rows here."""
-        self._open(stream, next_seq).fences.append(fence)
-        self._extra_bytes += 32 + 20 * len(fence.ranges)
-
-    def drop(self, stream: Stream, next_seq: int, drop: Drop) -> None:
-        """Lines that were dropped before they got a seq."""
-        self._open(stream, next_seq).drops.append(drop)
-        self._extra_bytes += 16 + len(drop.reason)
-
-    def manifest(self, stream: Stream, next_seq: int, data: Bytes) -> None:
-        """A piece of what the stream's process says of its run (zlib of JSON). Raises TooLarge."""
-        if len(data) > MANIFEST_BYTES_MAX:
-            raise TooLarge(f"a manifest of {len(data)} bytes, limit {MANIFEST_BYTES_MAX}")
-        self._open(stream, next_seq).manifests.append(data)
-        self._extra_bytes += 8 + len(data)
-
-    def alive(self, stream: Stream, next_seq: int, ts_ns: int) -> None:
-        """The stream's process was seen alive; of several times in a frame the last is kept."""
-        entry = self._open(stream, next_seq)
-        entry.alive_ns = max(ts_ns, entry.alive_ns or 0)
-        self._extra_bytes += 10
-
-    def end(self, stream: Stream, end: StreamEnd) -> None:
-        """The stream is closed."""
-        self._open(stream, end.end_seq).end = end
-
     def build(self) -> Frame:
         """The frame of what was added; the builder is done after it."""
         if sys.byteorder == "big":  # pragma: no cover
@@ -231,7 +154,7 @@ class FrameBuilder:
             agent=self.agent,
             number=self.number,
             previous=self.previous,
-            streams=tuple(_close(entry) for entry in self._streams.values()),
+            streams=self._closed_streams(),
             rows=self.rows,
             text=b"".join(self._text),
             sites=tuple(self._sites),
@@ -244,17 +167,10 @@ class FrameBuilder:
             raw_rows=self._raw_rows.tobytes(),
             raw_length=self._raw_length.tobytes(),
             raw=b"".join(self._raw),
-            kind="line",
+            kind=KIND_LINE,
+            points=None,
             **columns,
         )
-
-    def _open(self, stream: Stream, seq: int) -> _OpenStream:
-        entry = self._streams.get(stream)
-        if entry is None:
-            entry = self._streams[stream] = _OpenStream(stream, len(self._streams), seq)
-            self._extra_bytes += HEADER_ENTRY_BYTES + len(repr(stream))
-        self._by_identity[id(entry.stream)] = entry
-        return entry
 
     def _site(self, site: CallSite) -> int:
         number = self._sites.get(site)
@@ -317,16 +233,3 @@ class FrameBuilder:
             numbers += [column.values] if kind != "str" else []
         for numbers_of_one in numbers:
             numbers_of_one.byteswap()
-
-
-def _close(entry: _OpenStream) -> FrameStream:
-    return FrameStream(
-        stream=entry.stream,
-        first_seq=entry.first_seq,
-        rows=entry.next_seq - entry.first_seq,
-        fences=tuple(entry.fences),
-        drops=tuple(entry.drops),
-        end=entry.end,
-        manifests=tuple(entry.manifests),
-        alive_ns=entry.alive_ns,
-    )

@@ -38,16 +38,16 @@ def check_columns(frame: Frame) -> None:
     for name, _, width in COLUMNS:
         if len(getattr(frame, name)) != width * frame.rows:
             raise Corrupt(f"column {name} does not have {frame.rows} rows")
-    counts = Counter(_numbers("H", frame.stream))
+    counts = Counter(numbers_of("H", frame.stream))
     expected = {index: entry.rows for index, entry in enumerate(frame.streams) if entry.rows}
     if dict(counts) != expected:
         raise Corrupt("column stream does not have the rows that the header says")
-    if frame.rows and max(_numbers("I", frame.site)) > len(frame.sites):
+    if frame.rows and max(numbers_of("I", frame.site)) > len(frame.sites):
         raise Corrupt("column site points behind the call sites")
-    lengths = _numbers("I", frame.text_length)
+    lengths = numbers_of("I", frame.text_length)
     if sum(lengths) != len(frame.text):
         raise Corrupt("text lengths do not add up to the text")
-    if any(map(gt, _numbers("I", frame.body_at), lengths)):
+    if any(map(gt, numbers_of("I", frame.body_at), lengths)):
         raise Corrupt("a body begins behind its line's end")
     for column in frame.metadata:
         _check_metadata(column, frame.rows)
@@ -65,17 +65,18 @@ def _check_metadata(column: MetadataColumn, rows: int) -> None:
 
 def _check_rows(name: str, data: bytes, rows: int) -> None:
     """Row numbers ascend and lie in the frame."""
-    numbers = _numbers("I", data)
+    numbers = numbers_of("I", data)
     if numbers and (numbers[-1] >= rows or not all(map(lt, numbers, numbers[1:]))):
         raise Corrupt(f"row numbers of {name!r} do not ascend within the frame")
 
 
 def _check_lengths(name: str, rows: bytes, lengths: bytes, values: bytes) -> None:
-    if len(rows) != len(lengths) or sum(_numbers("I", lengths)) != len(values):
+    if len(rows) != len(lengths) or sum(numbers_of("I", lengths)) != len(values):
         raise Corrupt(f"lengths of {name!r} do not add up to its values")
 
 
-def _numbers(code: str, data: bytes) -> array[Any]:
+def numbers_of(code: str, data: bytes) -> array[Any]:
+    """A column as numbers. Raises Corrupt where it is cut inside one."""
     numbers: array[Any] = array(code)
     if len(data) % numbers.itemsize:
         raise Corrupt(f"a column of {len(data)} bytes has numbers of {numbers.itemsize}")

@@ -17,7 +17,7 @@ import zstandard
 
 from ranklog import limits
 from ranklog.errors import Corrupt, NewerVersion, TooLarge
-from ranklog.model.frame import Frame, MetadataColumn
+from ranklog.model.frame import KIND_POINT, Frame, MetadataColumn
 from ranklog.stream.columns import COLUMNS, ROW_BYTES, check_columns, restore, transpose
 from ranklog.stream.header import (
     HASH_BYTES,
@@ -29,11 +29,18 @@ from ranklog.stream.header import (
     hash_header,
     version_of,
 )
+from ranklog.stream.point_columns import (
+    POINT_ROW_BYTES,
+    check_points,
+    point_frame_of,
+    point_parts,
+    point_sizes,
+)
 
 MAGIC = b"RLFR"
 # A frame is of the lowest version that can say what is in it: readers of version 1 take every frame
-# but those with manifests.
-VERSION = 2
+# but those with manifests, readers of version 2 every frame of lines.
+VERSION = 3
 MAC_BYTES = 32
 PRELUDE = struct.Struct("<4sBBHII16s")
 
@@ -52,7 +59,7 @@ def encode_frame(frame: Frame, *, level: int = 1) -> bytes:
     """A frame's bytes, without a MAC. `level` is zstd's. Raises TooLarge, Corrupt (our bug)."""
     header = _header_of(frame)
     check_header(header)
-    check_columns(frame)
+    _check(frame)
     payload = b"".join(
         transpose(part, width) if width > 1 else part for part, width in _parts(frame)
     )
@@ -76,8 +83,15 @@ def decode_frame(data: bytes) -> Frame:
     frame = _frame_of(header, payload)
     if _payload_hash(frame) != header.payload_hash:
         raise Corrupt("frame payload does not have the hash of its header")
-    check_columns(frame)
+    _check(frame)
     return frame
+
+
+def _check(frame: Frame) -> None:
+    if frame.points is not None:
+        check_points(frame)
+    else:
+        check_columns(frame)
 
 
 def peek_header(data: bytes) -> PeekedFrame:
@@ -163,11 +177,14 @@ def _header_of(frame: Frame) -> FrameHeader:
             for column in frame.metadata
         ),
         payload_hash=_payload_hash(frame),
+        point_bytes=() if frame.points is None else point_sizes(frame.points),
     )
 
 
 def _parts(frame: Frame) -> list[tuple[bytes, int]]:
     """The payload's parts in order, each with the width of its numbers (1: bytes)."""
+    if frame.points is not None:
+        return point_parts(frame)
     parts = [(getattr(frame, name), width) for name, _, width in COLUMNS]
     parts.append((frame.text, 1))
     for column in frame.metadata:
@@ -179,6 +196,8 @@ def _parts(frame: Frame) -> list[tuple[bytes, int]]:
 
 
 def _payload_bytes(header: FrameHeader) -> int:
+    if header.kind == KIND_POINT:
+        return POINT_ROW_BYTES * header.rows + sum(header.point_bytes)
     metadata = sum(
         shape.value_bytes + shape.rows * (8 if shape.type == "str" else 4)
         for shape in header.metadata
@@ -210,6 +229,8 @@ def _unpack(packed: memoryview, size: int) -> bytes:
 
 
 def _frame_of(header: FrameHeader, payload: bytes) -> Frame:
+    if header.kind == KIND_POINT:
+        return point_frame_of(header, payload)
     at = 0
 
     def take(size: int, width: int = 1) -> bytes:
@@ -242,5 +263,6 @@ def _frame_of(header: FrameHeader, payload: bytes) -> Frame:
         raw_length=raw_length,
         raw=take(header.raw_bytes),
         kind=header.kind,
+        points=None,
         **columns,
     )

@@ -15,7 +15,14 @@ import msgpack
 
 from ranklog import limits
 from ranklog.errors import Corrupt, TooLarge
-from ranklog.model.frame import CallSite, Drop, Fence, FrameStream, StreamEnd
+from ranklog.model.frame import (
+    KIND_POINT,
+    CallSite,
+    Drop,
+    Fence,
+    FrameStream,
+    StreamEnd,
+)
 from ranklog.model.stream import ARRIVAL, DENSE, Stream
 
 HASH_BYTES = 16
@@ -55,10 +62,13 @@ class FrameHeader:
     sites: tuple[CallSite, ...]
     metadata: tuple[MetadataShape, ...]
     payload_hash: bytes
+    point_bytes: tuple[int, ...] = ()  # of kind "point": bytes of each of its columns
 
 
 def version_of(header: FrameHeader) -> int:
     """The lowest version of the format that has a place for all that the header says."""
+    if header.kind == KIND_POINT:
+        return 3
     newer = any(entry.manifests or entry.alive_ns is not None for entry in header.streams)
     return 2 if newer else 1
 
@@ -79,6 +89,7 @@ def encode_header(header: FrameHeader) -> bytes:
         [[site.site, site.function, site.logger] for site in header.sites],
         [[shape.key, shape.type, shape.rows, shape.value_bytes] for shape in header.metadata],
         header.payload_hash,
+        *([list(header.point_bytes)] if header.kind == KIND_POINT else []),
     ]
     # A path may hold bytes that are no UTF-8 (lone surrogates): they survive.
     packed: bytes = msgpack.packb(fields, unicode_errors="surrogatepass")
@@ -151,7 +162,8 @@ def _header(fields: object) -> FrameHeader:
         sites,
         shapes,
         digest,
-    ) = _array(fields, 13)
+        *more,
+    ) = _fields(fields)
     header = FrameHeader(
         tenant=_text(tenant),
         agent=_text(agent),
@@ -166,6 +178,7 @@ def _header(fields: object) -> FrameHeader:
         sites=tuple(_site(item) for item in _array(sites)),
         metadata=tuple(_shape(item) for item in _array(shapes)),
         payload_hash=_digest(digest),
+        point_bytes=tuple(_integer(item) for item in _array(more[0])) if more else (),
     )
     if len(header.streams) > limits.FRAME_STREAMS_MAX:
         raise Corrupt(
@@ -176,6 +189,14 @@ def _header(fields: object) -> FrameHeader:
     if len({(shape.key, shape.type) for shape in header.metadata}) != len(header.metadata):
         raise Corrupt("frame has a metadata column twice")
     return header
+
+
+def _fields(value: object) -> list[Any]:
+    """The header's members: one more where the frame holds points."""
+    fields = _array(value)
+    if len(fields) < 13 or len(fields) != (14 if fields[4] == KIND_POINT else 13):
+        raise Corrupt("frame header has a list of another shape")
+    return fields
 
 
 def _site(fields: object) -> CallSite:

@@ -1,0 +1,92 @@
+"""A tenant's share of a batch on its way into the store: one segment and one index per part."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from ranklog.ingest.commit import (
+    Place,
+    is_stale,
+    put_index,
+    put_markers,
+    put_pointer,
+    put_segment,
+)
+from ranklog.ingest.hours import Part
+from ranklog.ingest.records import BadFrame, Received
+from ranklog.layout.build import Beside, BuiltSegment
+from ranklog.layout.rows import StreamRows
+from ranklog.model.index import FrameRef
+from ranklog.store.protocol import Store
+
+R = TypeVar("R", bound=StreamRows)
+
+
+@dataclass(slots=True)
+class IngestReport:
+    """What a batch became. `repeated`: rows dropped as duplicates within the batch.
+
+    `committed` and `already` are keys of indexes; `rules_failed`: rule -> reason.
+    """
+
+    lines: int = 0
+    points: int = 0
+    text_bytes: int = 0
+    repeated: int = 0
+    segment_bytes: int = 0
+    index_bytes: int = 0
+    committed: list[str] = field(default_factory=list)
+    already: list[str] = field(default_factory=list)
+    bad: list[BadFrame] = field(default_factory=list)
+    rules_failed: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Where parts go, and what became of them. `place` is of the late part."""
+
+    store: Store
+    place: Place
+    arrival_ns: int
+    report: IngestReport
+
+    def commit(
+        self,
+        kind: str,
+        rows: R,
+        part: Part,
+        beside: Beside,
+        build: Callable[[Part, Beside], BuiltSegment],
+        build_notes: Callable[[R, Beside, tuple[int, int]], bytes],
+    ) -> None:
+        """Segment, hour markers, pointer, index: in this order."""
+        store, report = self.store, self.report
+        place = replace(self.place, hour=part.hour)
+        bounds = part.bounds(rows, self.arrival_ns)
+        key = place.index_key(kind, bounds)
+        beside = replace(beside, notes=part.notes)
+        streams = {rows.streams[at] for at in {*rows.stream[part.chosen].tolist(), *part.notes}}
+        launches = {(stream.run, stream.launch) for stream in streams}
+        if len(part.chosen):
+            built = build(part, beside)
+            started_s = time.monotonic()
+            ref = put_segment(store, place, built.segment)
+            put_markers(store, place, launches)
+            index = built.index(ref)
+            if is_stale(started_s):
+                index = built.index(put_segment(store, place, built.segment, again=True))
+            put_pointer(store, place, key)
+            report.segment_bytes += ref.length
+        else:
+            put_markers(store, place, launches)
+            index = build_notes(rows, beside, bounds)
+        (report.committed if put_index(store, key, index) else report.already).append(key)
+        report.index_bytes += len(index)
+
+
+def frame_ref(item: Received) -> FrameRef:
+    """The frame, for who audits."""
+    return FrameRef(item.frame.agent, item.frame.number, item.header_hash)

@@ -1,0 +1,30 @@
+"""Frames of points to segments and indexes of kind "point", as lines go to theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ranklog.ingest.gather_points import gather_points
+from ranklog.ingest.hours import Part, distinct_rows, split_hours
+from ranklog.ingest.parts import Batch, frame_ref
+from ranklog.ingest.records import Received
+from ranklog.layout.build import Beside, BuiltSegment
+from ranklog.layout.point_build import build_point_notes, build_points
+from ranklog.model.frame import KIND_POINT
+
+
+def ingest_points(batch: Batch, frames: Sequence[Received]) -> None:
+    """Commit the records of a tenant's frames of points."""
+    gathered = gather_points(frames)
+    rows = gathered.rows
+    order = distinct_rows(rows)
+    batch.report.repeated += len(rows) - len(order)
+
+    def build(part: Part, beside: Beside) -> BuiltSegment:
+        return build_points(rows, part.chosen, beside)
+
+    beside = Beside(frames=tuple(frame_ref(item) for item in frames))  # in one of its indexes
+    for part in split_hours(rows, order, gathered.notes):
+        batch.commit(KIND_POINT, rows, part, beside, build, build_point_notes)
+        batch.report.points += int(rows.size[part.chosen].sum())
+        beside = Beside()
