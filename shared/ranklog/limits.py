@@ -127,10 +127,18 @@ OUTCOME_INLINE_BYTES_MAX = 5 * 1000 * 1000
 NEAR_MATCHES_MAX = 100_000
 # Values of a series that spike(...) looks at; over it the query is refused.
 SPIKE_VALUES_MAX = 1_000_000
+# The same of points as columns: some 2 s of a core per million.
+SPIKE_POINTS_MAX = 16_000_000
 # A value's running median and MAD are of this many values before it in its own series, and of at
 # least the minimum: fewer say nothing.
 SPIKE_WINDOW_VALUES = 64
 SPIKE_WINDOW_VALUES_MIN = 8
+# Points of a series that an answer has where the caller names no number: twice the columns of a wide
+# picture. Fewer than the minimum could not keep both ends and both extremes of two stretches.
+SERIES_POINTS_DEFAULT = 2_000
+SERIES_POINTS_MIN = 8
+# Points that one question reads; over it the question is refused: 16 of these columns are in memory.
+SERIES_READ_POINTS_MAX = 100_000_000
 # Neighbours on either side of a match.
 CONTEXT_LINES_MAX = 1_000
 # Tasks in flight at once from one query root.
@@ -155,6 +163,11 @@ COMPARE_LINES_MAX = 200_000
 # of more the newest, and the answer says so. About 1.5 KB of memory each.
 TRIAGE_EVIDENCE_MAX = 60_000
 TRIAGE_STEPS_MAX = 40_000
+# A flight recorder dump that is imported: it is read whole. Over it the file is refused.
+FLIGHT_BYTES_MAX = 256 * MIB
+FLIGHT_ENTRIES_MAX = 200_000
+# Lines of stack dumps that one answer reads, the newest: 4,096 ranks of a hundred frames each.
+STACK_LINES_MAX = 500_000
 # Templates that --mute-common leaves out, the most frequent ones; of more the answer says so.
 MUTED_SITES_MAX = 500
 # Ranks of one job, ten times the largest there is; a stream that claims more claims nothing.

@@ -47,6 +47,22 @@ CASES: list[tuple[str, dict[str, int | float | str]]] = [
         {"desync_ranks": "7", "last_completed": 182, "seq_num": 183},
     ),
     (
+        "flight recorder: entry op=nccl:all_reduce pg=7 pg_desc=tp collective_seq_id=3 op_id=4 "
+        "timeout_ms=600000 state=started input_sizes=[[4],[2,3]] is_p2p=0",
+        {
+            "flight": "entry",
+            "op": "nccl:all_reduce",
+            "pg": "7",
+            "pg_desc": "tp",
+            "collective_seq_id": 3,
+            "op_id": 4,
+            "timeout_ms": 600000,
+            "state": "started",
+            "input_sizes": "[[4],[2,3]]",
+            "is_p2p": 0,
+        },
+    ),
+    (
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 98.00 MiB. GPU 0 has a total capacity of 23.69 GiB of which 72.81 MiB is free. Including non-PyTorch memory",
         {
             "exception": "torch.OutOfMemoryError",

@@ -12,12 +12,14 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
 import zstandard
 
 from ranklog.errors import BadInput
+from ranklog.importer.flights import is_flight, render_flight
 
 STDIN = "-"
 STDIN_CHANNEL = "stdin"
@@ -171,12 +173,39 @@ def read_blocks(source: Source, skip: int = 0) -> Iterator[bytes]:
         raise BadInput(f"{source.name}: {_reason(error)}") from error
     try:
         stream.seek(0)
-        yield from _unpack(stream, skip)
+        text = _flight_text(source, stream)
+        if text is not None:
+            yield from _skip(
+                (text[at : at + BLOCK_BYTES] for at in range(0, len(text), BLOCK_BYTES)), skip
+            )
+        else:
+            yield from _unpack(stream, skip)
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
         raise BadInput(f"{source.name}: {_reason(error)}") from error
     finally:
         if stream is not source.spool:
             stream.close()
+
+
+def _flight_text(source: Source, stream: IO[bytes]) -> bytes | None:
+    """The text of a flight recorder dump; None for any other file, which is at its beginning then."""
+    magic = stream.read(_SNIFF_MIN)
+    stream.seek(0)
+    if not magic.startswith((_GZIP, _ZSTD, b"\x80")) and magic.lstrip()[:1] != b"{":
+        return None
+    first = next(_unpack(stream, 0), b"")[:SNIFF_BYTES]
+    stream.seek(0)
+    if not is_flight(source.relative, first):
+        return None
+    if source.spool is not None:
+        return render_flight(source.name, _unpack(stream, 0))
+    return _rendered(source.name, source.mtime_ns)
+
+
+@lru_cache(maxsize=1)  # a file is read several times, one after the other
+def _rendered(name: str, mtime_ns: int) -> bytes:
+    with open(name, "rb") as stream:
+        return render_flight(name, _unpack(stream, 0))
 
 
 def _unpack(stream: IO[bytes], skip: int) -> Iterator[bytes]:
@@ -186,7 +215,7 @@ def _unpack(stream: IO[bytes], skip: int) -> Iterator[bytes]:
         yield from _skip(_unpack_zstd(stream), skip)
     elif magic.startswith(_GZIP):
         # read1 hands out what was unpacked before a broken place is met.
-        unpacked = gzip.GzipFile(fileobj=stream)
+        unpacked = gzip.GzipFile(fileobj=stream, mode="rb")
         yield from _skip(iter(lambda: unpacked.read1(BLOCK_BYTES), b""), skip)
     else:
         stream.seek(skip)

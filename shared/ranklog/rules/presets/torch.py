@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ranklog.rules.presets.number import ints
-from ranklog.rules.rule import Rule
+from ranklog.rules.rule import Pairs, Rule
 
 _SIZE = r"[\d.]+ (?:[KMGT]iB|bytes)"
 _OOM_TYPES = {
@@ -11,6 +11,21 @@ _OOM_TYPES = {
     "oom_capacity_bytes": "size",
     "oom_free_bytes": "size",
     "oom_gpu": "int",
+}
+
+_FLIGHT_TYPES = {
+    **dict.fromkeys(
+        """pg_id collective_seq_id p2p_seq_id seq_id op_id record_id timeout_ms entries is_p2p retired
+        time_discovered_started_ns time_discovered_completed_ns last_enqueued last_started
+        last_completed""".split(),
+        "int",
+    ),
+    **dict.fromkeys(
+        """op pg pg_desc state members version thread_name input_sizes input_dtypes output_sizes
+        output_dtypes""".split(),
+        "str",
+    ),
+    "duration_ms": "float",
 }
 
 RULES = (
@@ -56,6 +71,12 @@ RULES = (
         r"\[(?P<desync_ranks>[\d, ]+)\] finished collective #(?P<last_completed>\d+), but didn't "
         r"join collective #(?P<seq_num>\d+)",
         ints("seq_num", "last_completed") | {"desync_ranks": "ranges"},
+    ),
+    Rule(  # what an import makes of a flight recorder's dump
+        "flight_recorder",
+        ("flight recorder: ",),
+        r"flight recorder: (?P<flight>dump|group|status|entry) (?P<pairs>.*)$",
+        pairs=Pairs("equals", types=_FLIGHT_TYPES),
     ),
     Rule(
         "oom_cuda",
