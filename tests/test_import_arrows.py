@@ -22,6 +22,7 @@ ARROWS = {
     "launch": {"model", "produce", "agent", "stream"},
     "frameworks": {"produce"},
     "hardware": {"model", "produce"},
+    "mirrors": {"model", "produce"},
     "doctor": {"model", "produce", "agent", "launch", "store"},
     "stream": {"model", "store"},
     "store": set(),
@@ -33,8 +34,9 @@ ARROWS = {
     "merge": {"model", "layout", "plan"},
     "scan": {"model", "layout", "plan", "store", "merge"},
     "spmd": {"model", "layout"},
+    "telemetry": {"model", "layout"},
     "answer": {"model", "layout", "plan", "merge"},
-    "client": {"model", "layout", "plan", "scan", "merge", "answer", "spmd", "store"},
+    "client": {"model", "layout", "plan", "scan", "merge", "answer", "spmd", "telemetry", "store"},
     "demo": {"model", "produce", "launch", "stream", "ingest", "rules", "store"},
     "serverless": {"api", "client", "scan", "store"},
     "api": {
@@ -73,13 +75,24 @@ ARROWS = {
 OWNERS = {
     "duckdb": {"scan", "client"},
     "pyarrow": {"layout", "ingest", "importer", "rules", "scan", "client"},
-    "numpy": {"layout", "ingest", "importer", "rules", "scan", "spmd", "client"},
+    "numpy": {
+        "layout",
+        "ingest",
+        "importer",
+        "rules",
+        "scan",
+        "spmd",
+        "telemetry",
+        "client",
+        "mirrors",
+    },
     "boto3": {"store", "stream", "scan", "agent"},
     "botocore": {"store", "stream", "scan"},
     "pydantic": {"api"},
     "aws_lambda_powertools": {"api"},
     "fsspec": {"scan"},
     "s3fs": {"client"},
+    "matplotlib": {"client"},
 }
 
 

@@ -23,6 +23,7 @@ from ranklog.api.answers import OCTETS, respond_lines, respond_rows, respond_tai
 from ranklog.api.caller import tenant_of
 from ranklog.api.problems import PROBLEM, Forbidden, problem_of
 from ranklog.api.resolver import Pool, Resolver
+from ranklog.api.series import respond_series
 from ranklog.api.settings import Settings
 from ranklog.client import Client
 from ranklog.errors import BadInput, Corrupt, NewerVersion, NotFound, RanklogError, TooLarge
@@ -142,6 +143,24 @@ def _add_reading(app: Resolver, client: Callable[[], Client]) -> None:
         )
         return respond_rows(answer.to_json(), "groups", app.current_event.headers)
 
+    @app.post("/v1/series", responses=_answers(models.SeriesPage, "series"))
+    def series(body: Annotated[models.SeriesBody, Body()]) -> Response[str]:
+        found = client().series(
+            body.query,
+            **_restrictions(body),
+            by=body.by,
+            every=body.every,
+            aggregate=body.aggregate,
+            max_points=body.max_points,
+            stat=body.stat,
+            detect=body.detect,
+            superseded=body.superseded,
+            timeout_s=body.timeout,
+        )
+        return respond_series(
+            found, app.current_event.headers, columns=body.columns, behind=body.cursor
+        )
+
     @app.post("/v1/compare", responses=_answers(models.Rows, "hunks"))
     def compare(body: Annotated[models.CompareBody, Body()]) -> Response[str]:
         if body.run is None:
@@ -168,6 +187,13 @@ def _add_reading(app: Resolver, client: Callable[[], Client]) -> None:
             raise BadInput("triage of which run?", hint='"run"')
         found = client().triage(body.query, **_restrictions(body))
         return respond_text(json.dumps(found.to_json(), ensure_ascii=False, allow_nan=False))
+
+    @app.post("/v1/stacks", responses=_answers(models.StacksAnswer, "ranks by their stacks"))
+    def stacks(body: Annotated[models.StacksBody, Body()]) -> Response[str]:
+        if body.run is None:
+            raise BadInput("stacks of which run?", hint='"run"')
+        found = client().stacks(body.query, thread=body.thread, **_restrictions(body))
+        return respond_rows(found.to_json(), "groups", app.current_event.headers)
 
     @app.post("/v1/export", responses=_answers(models.Rows, "lines, one each"))
     def export(body: Annotated[models.ExportBody, Body()]) -> Response[str]:

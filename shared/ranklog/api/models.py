@@ -11,6 +11,7 @@ from ranklog.limits import (
     GROUPS_MAX,
     QUERY_BYTES_MAX,
     QUERY_LIMIT_DEFAULT,
+    SERIES_POINTS_DEFAULT,
     STATS_MAX,
     TAIL_PAGE_ROWS_MAX,
     TAIL_WAIT_S_MAX,
@@ -74,6 +75,38 @@ class CountBody(Restrictions):
     )
 
 
+class SeriesBody(Restrictions):
+    """Series: their points, or with `columns` an object per series, in a random order that stays."""
+
+    by: list[Text] | None = Field(
+        None, description="fold all but these fields: rank, host, attempt, dimensions"
+    )
+    every: Text | None = Field(None, description="fold buckets: 10s (time) or 100i (iterations)")
+    aggregate: (
+        Literal["mean", "min", "max", "spread", "std", "median", "sum", "count", "last"] | None
+    ) = None
+    max_points: Number = Field(SERIES_POINTS_DEFAULT, description="per series; 0: all")
+    stat: Literal["mean", "min", "max", "std", "norm", "nan", "inf", "count"] = "mean"
+    detect: bool | list[Literal["spike", "drift", "plateau", "nan"]] = False
+    superseded: bool = False
+    columns: bool = False
+    cursor: Text | None = Field(None, description="series behind the last one of another answer")
+    timeout: Seconds | None = None
+
+
+class SeriesPage(BaseModel):
+    """`points`, or `series` with `columns`; `next` goes on where not all series fitted."""
+
+    points: list[dict[str, Any]] = []
+    series: list[dict[str, Any]] = []
+    downsampled: dict[str, Any] | None
+    aggregate: str | None
+    events: list[dict[str, Any]]
+    next: str | None
+    completeness: dict[str, Any]
+    report: dict[str, Any]
+
+
 class CompareBody(Restrictions):
     """Ranks of a run side by side, or `run` against `with`."""
 
@@ -111,6 +144,21 @@ class TriageAnswer(BaseModel):
     last_iteration: int | None
     last_checkpoint: dict[str, Any] | None
     next_steps: list[dict[str, Any]]
+    completeness: dict[str, Any]
+    report: dict[str, Any]
+
+
+class StacksBody(Restrictions):
+    """Ranks of a run by where their stack dumps say they stand."""
+
+    thread: Literal["main", "all"] = Field("main", description="main threads, or all of a process")
+
+
+class StacksAnswer(BaseModel):
+    """Groups of ranks with equal stacks, the odd ones first; `missing`: ranks without a dump."""
+
+    groups: list[dict[str, Any]]
+    missing: list[int]
     completeness: dict[str, Any]
     report: dict[str, Any]
 
@@ -181,7 +229,8 @@ class PatternsParameters(RunsParameters):
 
 
 class TailParameters(RunsParameters):
-    """A step of a tail. `wait`: seconds to wait for a line; `limit`: lines looked at."""
+    """A step of a tail. `wait`: seconds to wait for a line; `limit`: lines looked at; `watch`: lines
+    that a watch looks at, and what is new of streams."""
 
     query: Text = ""
     attempt: Text | None = None
@@ -193,12 +242,14 @@ class TailParameters(RunsParameters):
     cursor: Text | None = None
     wait: Annotated[float, Field(ge=0, le=TAIL_WAIT_S_MAX)] = TAIL_WAIT_S_MAX
     limit: Annotated[int, Field(ge=1, le=TAIL_PAGE_ROWS_MAX)] = TAIL_PAGE_ROWS_MAX
+    watch: bool = False
 
 
 class TailAnswer(BaseModel):
     """Lines, and objects of `kind` gap and skipped; `next` goes on."""
 
     items: list[dict[str, Any]]
+    streams: list[dict[str, Any]] = []
     next: str
 
 

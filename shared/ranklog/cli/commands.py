@@ -33,6 +33,11 @@ RUNS_QUERY = Positional(
     "git.dirty:1 world_size>=64; words are looked for in names, owner, tags and command",
     many=True,
 )
+SERIES_QUERY = Positional(
+    "QUERY",
+    "names of series, with * and ?, and key:value terms; loss OR grad_norm for two",
+    many=True,
+)
 READING = flags.WHERE + flags.RESTRICTIONS
 
 COMMANDS: tuple[Command, ...] = (
@@ -153,6 +158,46 @@ COMMANDS: tuple[Command, ...] = (
         (QUERY,),
         query=True,
         example="ranklog triage --run llama-8b --html triage.html",
+    ),
+    Command(
+        "watch",
+        "watches a run that goes on: stalled, silent or lagging ranks, NaN, slower, errors; once each",
+        "ranklog.cli.watch",
+        READING + flags.WATCH,
+        (QUERY,),
+        query=True,
+        example="ranklog watch --run llama-8b --webhook https://hooks.example.com/training",
+    ),
+    Command(
+        "stacks",
+        "groups the ranks of a run by where their stack dumps say they stand, the odd ones first",
+        "ranklog.cli.stacks",
+        READING + flags.STACKS,
+        (QUERY,),
+        query=True,
+        example="ranklog stacks --run llama-8b",
+    ),
+    Command(
+        "series",
+        "prints telemetry: values of series by iteration, from points and from what rules read in lines",
+        "ranklog.cli.series",
+        READING
+        + flags.SERIES
+        + (Flag("--list", "one row per series: unit, points, smallest, largest and last value"),),
+        (SERIES_QUERY,),
+        query=True,
+        example="ranklog series 'loss/* rank:0 layer:h.*' --run llama-8b",
+    ),
+    Command(
+        "plot",
+        "draws series in the terminal, or into a PNG: a panel per name, a line per rank and dimension",
+        "ranklog.cli.plot",
+        READING
+        + flags.SERIES
+        + (Flag("--out", "write a PNG there (pip install 'ranklog[plot]')", "FILE"),),
+        (SERIES_QUERY,),
+        query=True,
+        example="ranklog plot 'loss OR grad_norm' --run llama-8b --by rank --out loss.png",
     ),
     Command(
         "export",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ranklog.limits import SERIES_POINTS_DEFAULT
+
 
 @dataclass(frozen=True, slots=True)
 class Flag:
@@ -224,6 +226,71 @@ TRIAGE = (
     Flag("--exit-code", "exit with 4 where there is a suspect"),
 )
 
+WATCH = (
+    Flag(
+        "--exec",
+        "run a shell command at each alert: JSON on its standard input, RANKLOG_ALERT_MESSAGE, _STATE, "
+        "_ALERT, _SEVERITY, _RANKS, _QUERY and more in its environment; ended after 30 s",
+        "CMD",
+    ),
+    Flag("--webhook", "POST each alert as JSON to this address; tried four times", "URL"),
+    Flag("--every", "look every S seconds (default: 10)", "S", 10.0, type=seconds),
+    Flag("--once", "look once and end"),
+    Flag(
+        "--state",
+        "file that remembers what was told: a watch that is started again with it goes on",
+        "FILE",
+    ),
+    Flag("--times", "stalled after K times the usual time (default: 10)", "K", 10.0, type=seconds),
+    Flag("--patience", "and never before S seconds (default: 120)", "S", 120.0, type=seconds),
+    Flag("--exit-code", "exit with 4 where the run failed, or an alert has not ended"),
+)
+
+STACKS = (
+    Flag(
+        "--thread",
+        "compare main threads, or all threads of a process (default: main)",
+        choices=("main", "all"),
+        default="main",
+    ),
+    Flag("--exit-code", "exit with 4 where ranks stand elsewhere than most"),
+)
+
+SERIES = (
+    Flag(
+        "--by",
+        "fold all ranks and dimensions into one series, but keep these apart: rank, host, attempt, layer, …",
+        "FIELD,…",
+    ),
+    Flag("--every", "fold buckets of iterations (100i) or of time (10s), too", "SPAN"),
+    Flag(
+        "--aggregate",
+        "how to fold (default: mean); spread is largest minus smallest",
+        choices=("mean", "min", "max", "spread", "std", "median", "sum", "count", "last"),
+    ),
+    Flag(
+        "--max-points",
+        "at most N numbers of a series, both ends and all extremes among them (default: 2000; 0: all)",
+        "N",
+        SERIES_POINTS_DEFAULT,
+        type=whole,
+    ),
+    Flag(
+        "--stat",
+        "of tensors the mean (default), min, max, std, norm, nan, inf or count",
+        choices=("mean", "min", "max", "std", "norm", "nan", "inf", "count"),
+        default="mean",
+    ),
+    Flag(
+        "--detect",
+        "what stands out: all of spike,drift,plateau,nan, or those that are named",
+        "KINDS",
+        optional=r"(spike|drift|plateau|nan)(,(spike|drift|plateau|nan))*",
+    ),
+    Flag("--superseded", "also iterations that were done again after a restart"),
+    Flag("--timeout", "answer after S seconds with what was read by then", "S", type=seconds),
+)
+
 DOCTOR = (
     Flag("--destination", "where lines would go (default: $RANKLOG_DESTINATION)", "URL"),
     Flag("--spool", "where they would wait (default: $RANKLOG_SPOOL)", "DIR"),
@@ -301,6 +368,8 @@ ALL: tuple[tuple[Flag, ...], ...] = (
     REPLAY,
     COMPARE,
     OUTLIERS,
+    WATCH,
+    STACKS,
     DOCTOR,
     RUNS,
     CALLSITES,

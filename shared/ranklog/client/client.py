@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from ranklog import limits
 from ranklog.client.answer import Answer, CountAnswer, Listing
 from ranklog.client.options import CountOptions, SearchOptions
+from ranklog.client.series_options import SeriesOptions, kinds_of
 from ranklog.client.words import Restrictions, field_names
 from ranklog.errors import BadInput
 from ranklog.model.answer import Line
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from ranklog.client.outliers_answer import OutliersAnswer
+    from ranklog.client.series_answer import SeriesAnswer
     from ranklog.client.sql import SqlAnswer
+    from ranklog.client.stacks_answer import StacksAnswer
     from ranklog.client.tail_items import TailItem, TailPage
     from ranklog.client.triage_answer import Triage
     from ranklog.scan.scatter import Invoker
@@ -72,7 +75,15 @@ class Backend(Protocol):
 
     def outliers(self, query: str, given: Restrictions) -> OutliersAnswer: ...
 
+    def series(self, query: str, given: Restrictions, options: SeriesOptions) -> SeriesAnswer: ...
+
+    def stream_series(
+        self, query: str, given: Restrictions, options: SeriesOptions
+    ) -> Iterator[SeriesAnswer]: ...
+
     def triage(self, query: str, given: Restrictions) -> Triage: ...
+
+    def stacks(self, query: str, given: Restrictions, *, thread: str) -> StacksAnswer: ...
 
     def export(
         self, query: str, given: Restrictions, out: Path, format: str, pin: str | None
@@ -83,7 +94,14 @@ class Backend(Protocol):
     def tail(self, query: str, given: Restrictions) -> Iterator[TailItem]: ...
 
     def tail_page(
-        self, query: str, given: Restrictions, *, cursor: str | None, wait_s: float, rows: int
+        self,
+        query: str,
+        given: Restrictions,
+        *,
+        cursor: str | None,
+        wait_s: float,
+        rows: int,
+        watch: bool,
     ) -> TailPage: ...
 
 
@@ -292,10 +310,66 @@ class Client:
         peers: score, evidence, the group that explains the odd ones, a heat map. Needs numpy."""
         return self._backend.outliers(query, given)
 
+    def series(
+        self,
+        query: str = "",
+        *,
+        by: str | Sequence[str] | None = None,
+        every: str | None = None,
+        aggregate: str | None = None,
+        max_points: int | None = limits.SERIES_POINTS_DEFAULT,
+        stat: str = "mean",
+        detect: bool | str | Sequence[str] = False,
+        superseded: bool = False,
+        timeout_s: float | None = None,
+        **given: Unpack[Restrictions],
+    ) -> SeriesAnswer:
+        """Series that match, such as `loss/* rank:0 layer:h.*`: a word names series, by their stable or
+        their written name. Needs numpy and pyarrow.
+
+        `by`: fold all but these fields (`rank`, `host`, `attempt`, dimensions) with `aggregate` (mean,
+        min, max, spread, std, median, sum, count, last); `every`: also buckets of iterations (`100i`) or
+        time (`10s`). `max_points` per series, None or 0: all; what is left out the answer says.
+        `stat`: of tensors. `detect`: True, or some of spike, drift, plateau, nan. `superseded`: with
+        iterations that a restart did again.
+        """
+        options = _series_options(
+            by, every, aggregate, max_points, stat, detect, superseded, timeout_s
+        )
+        return self._backend.series(query, given, options)
+
+    def stream_series(
+        self,
+        query: str = "",
+        *,
+        by: str | Sequence[str] | None = None,
+        every: str | None = None,
+        aggregate: str | None = None,
+        max_points: int | None = limits.SERIES_POINTS_DEFAULT,
+        stat: str = "mean",
+        detect: bool | str | Sequence[str] = False,
+        superseded: bool = False,
+        timeout_s: float | None = None,
+        **given: Unpack[Restrictions],
+    ) -> Iterator[SeriesAnswer]:
+        """The same in parts, each as soon as it is ready, series in a random order that is always the
+        same: for dashboards that fill many plots. The last part has no series and the whole report."""
+        options = _series_options(
+            by, every, aggregate, max_points, stat, detect, superseded, timeout_s
+        )
+        return self._backend.stream_series(query, given, options)
+
     def triage(self, query: str = "", **given: Unpack[Restrictions]) -> Triage:
         """What happened to a run: class of failure, suspects with evidence, timeline, next steps.
         `attempt`: an earlier one than the last. A query leaves lines out of the evidence."""
         return self._backend.triage(query, given)
+
+    def stacks(
+        self, query: str = "", *, thread: str = "main", **given: Unpack[Restrictions]
+    ) -> StacksAnswer:
+        """Ranks by where their newest stack dumps (faulthandler's, py-spy's) say they stand, the odd
+        ones first. `thread`: `main`, or `all` threads of a process."""
+        return self._backend.stacks(query, given, thread=thread)
 
     def export(
         self,
@@ -329,11 +403,39 @@ class Client:
         cursor: str | None = None,
         wait_s: float = limits.TAIL_WAIT_S_MAX,
         rows: int = limits.TAIL_PAGE_ROWS_MAX,
+        watch: bool = False,
         **given: Unpack[Restrictions],
     ) -> TailPage:
         """One step of a tail: what became visible since the cursor, or since `wait_s` at the latest
-        nothing. Without a cursor it begins now and answers at once."""
-        return self._backend.tail_page(query, given, cursor=cursor, wait_s=wait_s, rows=rows)
+        nothing. Without a cursor it begins now and answers at once.
+
+        `watch`: only lines that name an iteration, a value or an error, and beside them `streams`:
+        heartbeats, last iterations, ends. Without a cursor these are the newest `rows` lines."""
+        return self._backend.tail_page(
+            query, given, cursor=cursor, wait_s=wait_s, rows=rows, watch=watch
+        )
+
+
+def _series_options(
+    by: str | Sequence[str] | None,
+    every: str | None,
+    aggregate: str | None,
+    max_points: int | None,
+    stat: str,
+    detect: bool | str | Sequence[str],
+    superseded: bool,
+    timeout_s: float | None,
+) -> SeriesOptions:
+    return SeriesOptions(
+        by=None if by is None else field_names(by),
+        every=every,
+        aggregate=aggregate,
+        max_points=max_points,
+        stat=stat,
+        detect=kinds_of(detect),
+        superseded=superseded,
+        timeout_s=timeout_s,
+    )
 
 
 def _opened(store: str | Store | None) -> Store:

@@ -49,7 +49,11 @@ def fetch_texts(run: Search, expr: q.Expr) -> list[tuple[str, int, str, int]]:
 
 def _batches(run: Search, expr: q.Expr, columns: tuple[str, ...]) -> Iterator[tuple[int, Any]]:
     """(segment's number, rows) of each segment. A table of one segment is in memory at a time."""
-    shape = Lines(limit=None, whole=False, columns=columns)
+    return read_scans(run, expr, Lines(limit=None, whole=False, columns=columns))
+
+
+def read_scans(run: Search, expr: q.Expr, shape: Lines) -> Iterator[tuple[int, Any]]:
+    """(segment's number, Arrow table of its rows) of each segment that may have matches."""
     plan = run.plan(expr, shape)
     engine = shared_engine()
     for scan in plan.scans:
@@ -78,16 +82,16 @@ class _Builder:
     def add(self, index: SegmentIndex, batch: Any) -> None:
         """Take a segment's rows, but frames of tracebacks and other indented lines."""
         key = self._key_numbers(index, batch)
-        stream = _numbers(batch, schema.STREAM)
+        stream = numbers(batch, schema.STREAM)
         entries = index.head.streams
         own = np.array([_or_absent(e.stream.rank) for e in entries], np.int32)
         places = np.array([self._stream(e.stream_id, e.stream) for e in entries], np.int32)
-        override = _numbers(batch, schema.RANK)
+        override = numbers(batch, schema.RANK)
         # -1 is "no rank" where it is said, and "the stream's" where nothing is
-        said = np.where(_is_null(batch.column(schema.RANK)), own[stream], override)
+        said = np.where(is_null(batch.column(schema.RANK)), own[stream], override)
         kept = slice(None) if (key != ABSENT).all() else key != ABSENT
         names = (schema.TS, schema.ITERATION, schema.LEVEL, schema.SEQ)
-        ts, iteration, level, seq = (_numbers(batch, name) for name in names)
+        ts, iteration, level, seq = (numbers(batch, name) for name in names)
         columns: tuple[Any, ...] = (said, ts, iteration, key, level, seq, places[stream])
         self.parts.append(tuple(c.astype(k)[kept] for c, k in zip(columns, _TYPES, strict=True)))
 
@@ -103,7 +107,7 @@ class _Builder:
         coded = sites.dictionary_encode(null_encoding="encode")
         names = coded.dictionary.to_pylist()
         code: I64 = _of(coded.indices)
-        tid = _numbers(batch, schema.TID)
+        tid = numbers(batch, schema.TID)
         pairs = tid * len(names) + code
         known = np.zeros(int(pairs.max()) + 1, np.bool_)
         known[pairs] = True
@@ -130,11 +134,12 @@ def _or_absent(value: int | None) -> int:
     return ABSENT if value is None else value
 
 
-def _is_null(column: Any) -> Any:
+def is_null(column: Any) -> Any:
+    """Which rows have no value, as numpy."""
     return _of(column.is_null())
 
 
-def _numbers(batch: Any, name: str) -> I64:
+def numbers(batch: Any, name: str) -> I64:
     """A column as int64, ABSENT where there is none."""
     column = batch.column(name)
     values = _of(column.fill_null(ABSENT) if column.null_count else column)

@@ -4,6 +4,7 @@ is a process that mostly makes one."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ranklog.client.outliers_answer import OutliersAnswer
     from ranklog.client.series_answer import SeriesAnswer
     from ranklog.client.series_options import SeriesOptions
+    from ranklog.client.stacks_answer import StacksAnswer
     from ranklog.client.tail_items import TailItem, TailPage
     from ranklog.client.triage_answer import Triage
 
@@ -161,14 +163,16 @@ class Local:
         return outliers_of(self.reader, query, given)
 
     def series(self, query: str, given: Restrictions, options: SeriesOptions) -> SeriesAnswer:
-        read_series, _ = _series_readers()
+        with _needing_arrays():
+            from ranklog.client.series import read_series
         asked = self._query(query, given, series=True, timeout_s=options.timeout_s)
         return read_series(self.reader, asked, options)
 
     def stream_series(
         self, query: str, given: Restrictions, options: SeriesOptions
     ) -> Iterator[SeriesAnswer]:
-        _, stream_series = _series_readers()
+        with _needing_arrays():
+            from ranklog.client.series import stream_series
         asked = self._query(query, given, series=True, timeout_s=options.timeout_s)
         return stream_series(self.reader, asked, options)
 
@@ -176,6 +180,11 @@ class Local:
         from ranklog.client.triage import triage_run
 
         return triage_run(self.reader, query, given)
+
+    def stacks(self, query: str, given: Restrictions, *, thread: str) -> StacksAnswer:
+        from ranklog.client.stacks import stacks_of
+
+        return stacks_of(self.reader, query, given, thread=thread)
 
     def export(
         self, query: str, given: Restrictions, out: Path, format: str, pin: str | None
@@ -221,14 +230,14 @@ class Local:
         return run_sql(self.reader, statement, self._query("", given))
 
 
-def _series_readers() -> tuple[Any, Any]:
+@contextmanager
+def _needing_arrays() -> Iterator[None]:
     """Raises Unavailable where numpy and pyarrow are not installed: functions that only search carry
     neither."""
     try:
-        from ranklog.client.series import read_series, stream_series
+        yield
     except ModuleNotFoundError as error:
         raise Unavailable(
             f"series need {error.name}, which is not installed here",
             hint="ask a store: pip install 'ranklog[engine]'",
         ) from error
-    return read_series, stream_series

@@ -12,19 +12,25 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ranklog import errors, limits
 from ranklog.client.answer import Answer, CountAnswer, Listing
 from ranklog.client.follow import Hole
 from ranklog.client.options import CountOptions, SearchOptions
 from ranklog.client.outliers_answer import OutliersAnswer
+from ranklog.client.series_options import SeriesOptions
+from ranklog.client.stacks_answer import StacksAnswer
 from ranklog.client.tail_items import TailItem, TailPage
 from ranklog.client.triage_answer import Triage
 from ranklog.client.words import Restrictions, check_shape
 from ranklog.model import frame
 from ranklog.model.answer import Completeness, Line, Report
 from ranklog.model.levels import parse_level
+from ranklog.spmd.watch.news import StreamNews
+
+if TYPE_CHECKING:
+    from ranklog.client.series_answer import SeriesAnswer
 
 TIMEOUT_S = 60.0
 _KINDS: dict[str, type[errors.RanklogError]] = {
@@ -215,10 +221,35 @@ class Remote:
         report = read_report(found["report"])
         return OutliersAnswer(found["outliers"], found["summary"], completeness, report)
 
+    def series(self, query: str, given: Restrictions, options: SeriesOptions) -> SeriesAnswer:
+        from ranklog.client.series_json import joined_answers
+
+        return joined_answers(list(self.stream_series(query, given, options)))
+
+    def stream_series(
+        self, query: str, given: Restrictions, options: SeriesOptions
+    ) -> Iterator[SeriesAnswer]:
+        from ranklog.client.series_json import read_answer, series_words
+
+        words: dict[str, Any] = {**given, "query": query, **series_words(options)}
+        while True:
+            part = read_answer(self._ask("POST", "/v1/series", words))
+            yield part
+            if part.next is None:
+                return
+            words |= {"cursor": part.next}
+
     def triage(self, query: str, given: Restrictions) -> Triage:
         found = self._ask("POST", "/v1/triage", {**given, "query": query})
         completeness = read_completeness(found.pop("completeness"))
         return Triage(found, completeness, read_report(found.pop("report")))
+
+    def stacks(self, query: str, given: Restrictions, *, thread: str) -> StacksAnswer:
+        found = self._ask("POST", "/v1/stacks", {**given, "query": query, "thread": thread})
+        completeness = read_completeness(found["completeness"])
+        return StacksAnswer(
+            found["groups"], found["missing"], completeness, read_report(found["report"])
+        )
 
     def export(
         self, query: str, given: Restrictions, out: Path, format: str, pin: str | None
@@ -230,7 +261,8 @@ class Remote:
         return export_pages(self, query, given, out, format)
 
     def tail(self, query: str, given: Restrictions) -> Iterator[TailItem]:
-        begun = self.tail_page(query, given, cursor=None, wait_s=0, rows=limits.TAIL_PAGE_ROWS_MAX)
+        rows = limits.TAIL_PAGE_ROWS_MAX
+        begun = self.tail_page(query, given, cursor=None, wait_s=0, rows=rows, watch=False)
         return self._tail_from(query, given, begun.next)
 
     def _tail_from(self, query: str, given: Restrictions, cursor: str) -> Iterator[TailItem]:
@@ -243,6 +275,7 @@ class Remote:
                     cursor=cursor,
                     wait_s=limits.TAIL_WAIT_S_MAX,
                     rows=limits.TAIL_PAGE_ROWS_MAX,
+                    watch=False,
                 )
             except errors.RanklogError as error:
                 missed += 1
@@ -254,11 +287,20 @@ class Remote:
             yield from page.items
 
     def tail_page(
-        self, query: str, given: Restrictions, *, cursor: str | None, wait_s: float, rows: int
+        self,
+        query: str,
+        given: Restrictions,
+        *,
+        cursor: str | None,
+        wait_s: float,
+        rows: int,
+        watch: bool,
     ) -> TailPage:
         words = {**given, "query": query, "cursor": cursor, "wait": wait_s, "limit": rows}
-        found = self._ask("GET", "/v1/tail", words)
-        return TailPage([_read_item(item) for item in found["items"]], found["next"])
+        found = self._ask("GET", "/v1/tail", words | {"watch": watch or None})
+        items = [_read_item(item) for item in found["items"]]
+        news = [StreamNews(**item) for item in found["streams"]] if watch else None
+        return TailPage(items, found["next"], news)
 
     def sql(self, statement: str, given: Restrictions) -> Any:
         raise errors.BadInput("sql works on a store, not through an API", hint="name the store")

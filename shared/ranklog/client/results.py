@@ -65,7 +65,7 @@ def place_of(query: Query, scope: Scope, kind: Hashable) -> Hashable:
     listing = scope.listing
     words = replace(query, since_ns=None, until_ns=None, last_ns=None, timeout_s=None)
     names = None if scope.launches is None else tuple(scope.run_ids)
-    keys = tuple(index.key for index in scope.indexes.values())
+    keys = tuple(index.key for index in (*scope.indexes.values(), *scope.points.values()))
     return (kind, words, names, listing.from_ns, listing.to_ns, listing.defaulted, keys)
 
 

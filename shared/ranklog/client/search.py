@@ -29,6 +29,7 @@ from ranklog.client.reader import Reader
 from ranklog.client.results import place_of
 from ranklog.client.resume import Progress, cut_safely, is_too_many, next_progress, segment_name
 from ranklog.client.scope import Scope, fill_report, open_scope
+from ranklog.client.spiked import joins_points
 from ranklog.client.warn import check_patterns, note_copies, warn_unknown_keys
 from ranklog.errors import BadQuery, Corrupt
 from ranklog.layout.index import SegmentIndex
@@ -220,19 +221,24 @@ def begin(
     *,
     points: bool = False,
 ) -> Search:
-    """Check the patterns, open the scope, warn of keys that nothing has."""
+    """Check the patterns, open the scope, warn of keys that nothing has. `points`: the caller reads
+    points; else a query for them is refused, though it may be about lines near some."""
     if query.kind != "line" and not points:
-        raise BadQuery("this store holds lines, not points", hint="leave out kind:point")
+        raise BadQuery(
+            "a search answers lines", hint="ask for points with `ranklog series`, client.series()"
+        )
     ends_s = None if query.timeout_s is None else time.monotonic() + query.timeout_s
     check_patterns(query.expr, reader.regexes)
     report = Report()
     with reader.turn(ends_s), timed(report, "list"):
         if pin is None:
+            points = points or joins_points(query.expr)
             scope = open_scope(reader, query, cursor, report, points=points)
         else:
             scope = open_pinned(reader, pin)
             fill_report(scope, report)
-    warn_unknown_keys(query.expr, scope.indexes.values(), report)
+    if not scope.points:  # their names are no keys of lines
+        warn_unknown_keys(query.expr, scope.indexes.values(), report)
     return Search(reader, query, scope, report, ends_s=ends_s, pinned=pin is not None)
 
 

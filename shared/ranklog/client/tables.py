@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from ranklog.answer.render import json_number
 from ranklog.model.answer import Line
+
+if TYPE_CHECKING:
+    from ranklog.client.series_answer import SeriesAnswer
 
 LINE_SCHEMA = pa.schema(
     [
@@ -53,6 +56,50 @@ def lines_table(lines: Sequence[Line]) -> pa.Table:
     for key in sorted({key for line in lines for key in line.metadata}):
         columns[f"meta.{key}"] = _typed([line.metadata.get(key) for line in lines])
     return pa.table(columns)
+
+
+def points_table(answer: SeriesAnswer) -> pa.Table:
+    """One row per point, series by series. `value` null: not measured; NaN and infinities stay."""
+    from ranklog.client.series_answer import summary_of
+    from ranklog.telemetry.table import ABSENT
+
+    table, names = answer.points.table, answer.points.table.names
+    columns = {
+        name: _coded(getattr(table, code), texts)
+        for name, code, texts in (
+            ("run_id", "run", names.run),
+            ("host", "host", names.host),
+            ("stream", "stream", names.stream),
+            ("series", "series", names.series),
+            ("written", "written", names.written),
+            ("dims", "dims", names.dims),
+        )
+    }
+    columns |= {
+        "ts": pa.array(table.ts_ns).cast(pa.timestamp("ns", tz="UTC")),
+        "attempt": pa.array(table.attempt),
+        "rank": pa.array(table.rank, mask=table.rank == ABSENT),
+        "seq": pa.array(table.seq),
+        "iteration": pa.array(table.iteration, mask=table.iteration == ABSENT),
+        "value": pa.array(table.value, mask=table.missing),
+    }
+    dims = [json.loads(text) for text in names.dims]
+    for key in sorted({key for item in dims for key in item}):
+        columns[key if key not in columns else f"dims.{key}"] = _typed(
+            [item.get(key) for item in dims]
+        ).take(pa.array(table.dims))
+    if table.summary is not None:
+        found = (summary_of(table, row) for row in range(len(table)))
+        texts = [None if item is None else json.dumps(item) for item in found]
+        columns["summary"] = pa.array(texts, pa.string())
+    columns |= {name: pa.array(counted) for name, counted in answer.counts.items()}
+    return pa.table(columns)
+
+
+def _coded(codes: Any, texts: Sequence[str]) -> Any:
+    """Codes of texts, the empty one being none."""
+    values = pa.array([text or None for text in texts], pa.string())
+    return values.take(pa.array(codes)) if texts else pa.nulls(len(codes), pa.string())
 
 
 def metadata_json(metadata: Mapping[str, Any]) -> str | None:

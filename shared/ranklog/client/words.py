@@ -31,8 +31,10 @@ class Restrictions(TypedDict, total=False):
     mute_common: bool
 
 
-def read_query(text: str, given: Restrictions, *, now_ns: int, **shape: Any) -> Query:
-    """Parse and restrict. Raises BadQuery, BadInput."""
+def read_query(
+    text: str, given: Restrictions, *, now_ns: int, series: bool = False, **shape: Any
+) -> Query:
+    """Parse and restrict; `series`: a word is the name of a series. Raises BadQuery, BadInput."""
     unknown = set(given) - Restrictions.__annotations__.keys()
     if unknown:
         raise BadInput(
@@ -42,7 +44,7 @@ def read_query(text: str, given: Restrictions, *, now_ns: int, **shape: Any) -> 
     words: dict[str, Any] = dict(given)
     zone = words.pop("tz", None) or "UTC"
     muted = bool(words.pop("mute_common", False))
-    query = parse_query(text, now_ns=now_ns, tz=zone).to_query(**shape)
+    query = parse_query(text, now_ns=now_ns, tz=zone, series=series).to_query(**shape)
     query = replace(query, mute_common=muted) if muted else query
     return restrict(query, now_ns=now_ns, tz=zone, **words)
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 
 from ranklog.model import query as q
 from ranklog.model.index import StreamEntry
-from ranklog.model.stream import Stream
 from ranklog.plan.overlap import union
 from ranklog.plan.tasks import NearRows
 
@@ -19,15 +18,15 @@ def match_intervals(near: q.Near, positions: Iterable[int]) -> list[tuple[int, i
     return union([(at - before, at + after + 1) for at in positions])
 
 
-def scope_key(scope: str, stream: Stream, rank: int | None) -> str:
-    """The group of a near set that a line belongs to; a line without a rank has its host's."""
+def scope_key(scope: str, run_id: str, host: str | None, rank: int | None) -> str:
+    """The group of a near set that a row belongs to; a row without a rank has its host's."""
     if scope == "any":
-        return json.dumps([stream.run_id])
+        return json.dumps([run_id])
     if scope == "host":
-        return json.dumps([stream.run_id, stream.host])
+        return json.dumps([run_id, host])
     if rank is None:
-        return json.dumps([stream.run_id, None, stream.host])
-    return json.dumps([stream.run_id, rank])
+        return json.dumps([run_id, None, host])
+    return json.dumps([run_id, rank])
 
 
 class NearKeys:

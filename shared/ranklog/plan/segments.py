@@ -160,7 +160,7 @@ def needed_columns(expr: LeafExpr, shape: Lines | Groups, index: SegmentIndex) -
     keys: list[str] = []
     if isinstance(shape, Lines):
         columns |= {schema.TS, schema.RANK, schema.ITERATION, *shape.columns}
-        keys = list(shape.values)
+        keys = [*shape.values, *shape.texts]
     else:
         columns |= {key.partition("/")[0] for key in shape.keys}
         columns |= {schema.TS, schema.TEXT} if shape.extent else set()

@@ -174,6 +174,7 @@ class Lines:
     whole: bool = True
     values: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

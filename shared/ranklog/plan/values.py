@@ -65,6 +65,10 @@ def numbers_hold(field: q.Field, values: Sequence[int | None]) -> list[bool]:
 def texts_hold(field: q.Field, values: Sequence[str | None], regexes: Regexes) -> list[bool]:
     """The term for each text; absent is false but for `null`."""
     wanted = text_values(field)
+    if field.op == ":" and all(isinstance(value, q.Exact) for value in wanted):
+        # names of thousands of series, over as many of a segment
+        chosen = {value.text for value in wanted if isinstance(value, q.Exact)}
+        return [value in chosen for value in values]
     distinct = sorted({value for value in values if value is not None})
     results = [False] * len(distinct)
     for value in wanted:

@@ -199,7 +199,11 @@ def _columns(shape: Lines | Groups, segment: SegmentScan) -> dict[str, str]:
         return _group_columns(shape, segment)
     if not shape.whole:
         values = {f"value:{key}": _number(segment, key) for key in shape.values}
-        return {name: name for name in (*_KEYS, *shape.columns)} | values
+        texts = {
+            f"text:{key}": metadata_value(segment, "str", key) or "CAST(NULL AS VARCHAR)"
+            for key in shape.texts
+        }
+        return {name: name for name in (*_KEYS, *shape.columns)} | values | texts
     names = (*schema.BASE_COLUMNS, *segment.columns, schema.TEXT)
     return {name: quoted(name) for name in names}
 
