@@ -12,6 +12,7 @@ from ranklog import limits
 from ranklog.agent import framer as framing
 from ranklog.agent import text_source as sources
 from ranklog.agent.framer import Framer
+from ranklog.agent.labels import Labels
 from ranklog.agent.mask import Masker
 from ranklog.agent.rows import StreamState
 from ranklog.agent.text_source import TextSource
@@ -42,12 +43,15 @@ after
 """
 
 
-def read(tmp_path: Path, *portions: bytes, final: bool = True) -> tuple[list[Seen], list[bytes]]:
+def read(
+    tmp_path: Path, *portions: bytes, final: bool = True, labels: str = ""
+) -> tuple[list[Seen], list[bytes]]:
     """What a source makes of bytes that arrive in portions: lines, and the rows' raw bytes."""
     path = tmp_path / "out"
     path.write_bytes(b"")
     framer = Framer("agent")
-    source = TextSource(path, StreamState(stream(channel="stdout")), Masker())
+    form = Labels(labels) if labels else None
+    source = TextSource(path, StreamState(stream(channel="stdout")), Masker(), labels=form)
     for portion in portions:
         with path.open("ab") as file:
             file.write(portion)
@@ -171,3 +175,63 @@ def test_lines_do_not_depend_on_the_portions(data: bytes, cuts: list[int]) -> No
         patch.setattr(sources, "PIECE_BYTES", 40)
         patch.setattr(framing, "PIECE_BYTES", 40)
         assert read(Path(folder), data) == read(Path(folder), *portions)
+
+
+# --- labels ---------------------------------------------------------------------------------------
+
+TWO_DIE = b"""0: begin
+1: begin
+0: Traceback (most recent call last):
+1: Traceback (most recent call last):
+0:   File "a.py", line 1, in f
+1:   File "a.py", line 2, in g
+0: ValueError: x
+srun: error: n1: task 0: Exited with exit code 1
+2: still here
+1: [rank1]: KeyError: y
+"""
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, len(TWO_DIE)), max_size=6))
+def test_tracebacks_of_labelled_ranks_are_apart_however_they_arrive(cuts: list[int]) -> None:
+    edges = [0, *sorted(cuts), len(TWO_DIE)]
+    portions = [TWO_DIE[a:b] for a, b in itertools.pairwise(edges)]
+    with tempfile.TemporaryDirectory() as folder:
+        lines, _ = read(Path(folder), *portions, labels="slurm")
+
+    own = -7  # the stream's rank, in these tests
+    ranks = [line.rank if line.text[0] != "s" else own for line in lines]
+    assert ranks == [0, 1, 0, 1, 0, 1, 0, own, 2, 1]
+    assert [line.group for line in lines] == [None, None, 2, 3, 2, 3, 2, None, None, 3]
+    assert {line.level for line in lines if line.group is not None} == {40}
+    assert {line.level for line in lines if line.group is None} == {None}
+    assert [line.text for line in lines] == TWO_DIE.decode().splitlines()
+
+
+def test_an_agent_that_goes_on_knows_whose_traceback_is_open(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    half = TWO_DIE.index(b"0:   File")
+    path.write_bytes(TWO_DIE[:half])
+    framer, state = Framer("agent"), StreamState(stream(channel="stdout"))
+    first = TextSource(path, state, Masker(), labels=Labels("slurm"))
+    while first.read(framer, NOW_NS, final=False):
+        pass
+    saved = first.saved()
+    first.close()
+    path.write_bytes(TWO_DIE)
+    second = TextSource(path, state, Masker(), labels=Labels("slurm"))
+    second.restore(saved)
+    while second.read(framer, NOW_NS, final=True):
+        pass
+    second.close()
+
+    [frame] = framer.cut()[0]
+    groups = [line.group for line in lines_of(decode_frame(frame.data))]
+    assert groups == [None, None, 2, 3, 2, 3, 2, None, None, 3]
+
+
+def test_the_last_state_of_a_labelled_progress_bar_is_of_its_rank(tmp_path: Path) -> None:
+    lines, _ = read(tmp_path, b"[1,4]<stderr>: 10%\r20%\r100%\n", labels="mpi")
+
+    assert [(line.rank, line.text) for line in lines] == [(4, "100%")]

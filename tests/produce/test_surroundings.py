@@ -130,6 +130,7 @@ if __name__ == "__main__":
         ({"RANK": "9", "LOCAL_RANK": "1", "WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8"}, 0),
         ({"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8"}, 0),
         ({"RANK": "8", "LOCAL_RANK": "0", "WORLD_SIZE": "16", "RANKLOG_LAUNCH": "1"}, 0),
+        ({"PMI_RANK": "8", "PMI_SIZE": "16", "MPI_LOCALNRANKS": "8"}, 1),
     ],
 )
 def test_a_host_that_is_a_launch_of_its_own_says_so_once(

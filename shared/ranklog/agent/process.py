@@ -11,6 +11,7 @@ from typing import Any
 from ranklog.agent.admission import Admission
 from ranklog.agent.copies import Copies
 from ranklog.agent.framer import TELEMETRY_CHANNEL, Framer
+from ranklog.agent.labels import FORMS, Labels
 from ranklog.agent.mask import Masker
 from ranklog.agent.rows import Row, StreamState
 from ranklog.agent.sampling import Sampler
@@ -79,7 +80,12 @@ class SpooledProcess:
             if channel not in _SDK_FILES:
                 copies = Copies.of(folder / files.incarnation, channel)
                 self.texts[channel] = TextSource(
-                    folder / name, self.state(channel), policy.masker, copies, policy.admission
+                    folder / name,
+                    self.state(channel),
+                    policy.masker,
+                    copies,
+                    policy.admission,
+                    labels=Labels(files.labels) if files.labels in FORMS else None,
                 )
 
     @property

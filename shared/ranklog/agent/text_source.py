@@ -3,6 +3,8 @@
 A traceback is a group, and an error. Of a progress bar (states parted by CR) the last state is kept;
 the others are counted as dropped. A row depends on the bytes alone, not on when they were read.
 
+Where a launcher labels lines with ranks, each has its label's, and each rank's tracebacks are apart.
+
 Almost all output is plain lines: a portion of them is one batch. What has a carriage return, a
 traceback, bytes that are no UTF-8 or a very long line is taken line by line.
 """
@@ -21,10 +23,11 @@ from ranklog.agent.admission import Admission
 from ranklog.agent.copies import Copies
 from ranklog.agent.disk_space import punch_hole
 from ranklog.agent.framer import PIECE_BYTES, Framer, character_start
+from ranklog.agent.labels import Labels
 from ranklog.agent.mask import KeyBlocks, Masker
 from ranklog.agent.rows import Row, StreamState
 from ranklog.agent.tracebacks import BEGIN, Tracebacks
-from ranklog.model.frame import NO_LF, TS_ARRIVAL
+from ranklog.model.frame import NO_LF, STREAM_RANK, TS_ARRIVAL
 from ranklog.stream.row_batch import RowBatch
 
 READ_BYTES = 256 * limits.KIB
@@ -48,9 +51,10 @@ class TextSource:
         admission: Admission | None = None,
         *,
         is_ours: bool = True,
+        labels: Labels | None = None,
     ) -> None:
         """`copies`: what the process prints of lines that it logs; it is left out. A file that is not
-        ours, or is a link in the spool, keeps its disk blocks."""
+        ours, or is a link in the spool, keeps its disk blocks. `labels`: lines may have some."""
         self.path = path
         self.state = state
         self.records = 0
@@ -64,7 +68,9 @@ class TextSource:
         self._is_ours = is_ours and not path.is_symlink()
         self._seen = 0  # the file's size at the last reading: its copies are noted by now
         self._pending = b""
-        self._traces = Tracebacks()
+        self._labels = labels
+        self._rank = STREAM_RANK  # the last line's
+        self._traces: dict[int, Tracebacks] = {}  # by rank, those that are not over
         self._mid_line = False  # the last row was a piece, and this one continues it
         self._states_dropped = 0
         # Of a progress bar that no line feed ended yet: the state that is a line already, and when.
@@ -78,9 +84,9 @@ class TextSource:
             self.offset,
             self.records,
             self._pending,
-            self._traces.group,
+            [[rank, one.place, one.group] for rank, one in self._traces.items()],
             self._mid_line,
-            self._traces.place,
+            self._rank,
             self._keys.left,
             self._shown,
         ]
@@ -90,8 +96,10 @@ class TextSource:
         self.offset, self.records, self._pending = saved[:3]
         self._keys.left = saved[6]
         if same_stream:
-            self._traces.group, self._mid_line, self._traces.place = saved[3:6]
-            self._shown = saved[7]
+            self._mid_line, self._shown = saved[4], saved[7]
+            if isinstance(saved[3], list):  # before labels were read it was one group
+                self._rank = saved[5]
+                self._traces = {rank: Tracebacks(place, at) for rank, place, at in saved[3]}
 
     def skip_hole(self) -> None:
         """Nobody knows how far it was read: begin where something was not given back yet."""
@@ -178,7 +186,7 @@ class TextSource:
 
     def _take_plain(self, framer: Framer, now_ns: int, whole: bytes) -> bool:
         """Lines that need no look at each; False where they do."""
-        is_open = self._mid_line or self._traces.place or self._shown is not None
+        is_open = self._mid_line or self._traces or self._shown is not None
         if is_open or b"\r" in whole or BEGIN in whole:
             return False
         try:
@@ -189,16 +197,22 @@ class TextSource:
         if len(whole) > PIECE_BYTES and max(map(len, lines)) > PIECE_BYTES:
             return False
         count = len(lines)
+        ranks, body_at = self._labels.of_all(lines) if self._labels else (array("i"), array("I"))
+        if b"[rank" in whole:
+            body_at = body_at or array("I", [0]) * count
+            found = map(_ENVELOPE.match, lines, body_at)
+            body_at = array(
+                "I", [e.end() if e else at for e, at in zip(found, body_at, strict=True)]
+            )
         self.state.masked += self._keys.lines(lines) + self._masker.lines(lines)
         batch = RowBatch(
             ts=array("q", [now_ns]) * count,
             level=array("h", [0]) * count,
             texts=lines,
+            rank=ranks,
             flags=array("H", [TS_ARRIVAL]) * count,
+            body_at=body_at,
         )
-        if b"[rank" in whole:
-            found = map(_ENVELOPE.match, lines)
-            batch.body_at = array("I", [envelope.end() if envelope else 0 for envelope in found])
         framer.add_batch(self.state, batch)
         self.records += count
         return True
@@ -250,14 +264,9 @@ class TextSource:
         if shown is not line and self._admission.refuses_progress and not self._mid_line:
             self._states_dropped += 1
             return
+        row = Row(now_ns, [shown], flags=flags | TS_ARRIVAL)
+        traces = self._place(row, line, shown)
         line = shown
-        row = Row(now_ns, [line], flags=flags | TS_ARRIVAL)
-        if self._mid_line:
-            self._traces.go_on(row)
-        else:
-            envelope = _ENVELOPE.match(line)
-            row.body_at = envelope.end() if envelope else 0
-            self._traces.follow(row, line[row.body_at :])
         self._mid_line = bool(flags & NO_LF)
         texts = [line]
         self.state.masked += self._keys.lines(texts) + self._masker.lines(texts)
@@ -265,7 +274,24 @@ class TextSource:
         seq = framer.add(self.state, row)
         self.records += 1
         if row.starts_group:
-            self._traces.group = seq
+            traces.group = seq
+
+    def _place(self, row: Row, line: bytes, shown: bytes) -> Tracebacks:
+        """Whose line it is, where its body begins, and what traceback it is of; `shown`: its last state."""
+        if not self._mid_line:
+            self._rank, label_end = self._labels.of(line) if self._labels else (STREAM_RANK, 0)
+            label_end = label_end if shown is line else 0
+            envelope = _ENVELOPE.match(shown, label_end)
+            row.body_at = envelope.end() if envelope else label_end
+        row.rank = self._rank
+        traces = self._traces.pop(self._rank, None) or Tracebacks()
+        if self._mid_line:
+            traces.go_on(row)
+        else:
+            traces.follow(row, shown[row.body_at :])
+        if traces.place:
+            self._traces[self._rank] = traces
+        return traces
 
     def _last_state(self, line: bytes) -> bytes:
         """What a terminal shows of `10%\\r20%\\r`; a CR before the line feed is the line's."""

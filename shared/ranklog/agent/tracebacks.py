@@ -13,9 +13,9 @@ _CHAINED = (b"During handling of the above exception", b"The above exception was
 class Tracebacks:
     """Looks at an output's lines in turn. `place` and `group` are part of the output's state."""
 
-    def __init__(self) -> None:
-        self.place = ""  # "" in none, "frames", "message" (the next line may chain), "gap"
-        self.group: int | None = None  # seq of its first line
+    def __init__(self, place: str = "", group: int | None = None) -> None:
+        self.place = place  # "" in none, "frames", "message" (the next line may chain), "gap"
+        self.group = group  # seq of its first line
 
     def follow(self, row: Row, body: bytes) -> None:
         """The next line: begins a group, continues it, or is none of it."""

@@ -9,15 +9,18 @@ from pathlib import PurePath
 
 from ranklog.doctor.check import NOTE, OK, PROBLEM, Check
 from ranklog.launch.command import PLUGIN, run_name, torchrun_of
-from ranklog.produce.identity import Found, Surroundings, find_identity, is_host_alone
+from ranklog.launch.starters import Starter, starter_of
+from ranklog.produce.identity import (
+    Found,
+    Surroundings,
+    find_identity,
+    is_host_alone,
+    is_launch_shared,
+)
 
-# Programs that start ranks on this host or others; each rank tells who it is by their variables.
+# Programs beside srun and mpirun that start ranks, on this host or others; each rank tells who it is
+# by their variables.
 _STARTERS = {
-    "srun": "Slurm",
-    "mpirun": "MPI",
-    "mpiexec": "MPI",
-    "mpiexec.hydra": "PMI",
-    "prterun": "PMIx",
     "jsrun": "jsrun",
     "flux": "Flux",
     "deepspeed": "DeepSpeed",
@@ -77,13 +80,11 @@ def _check_launch(environ: Mapping[str, str], found: Found, says: str) -> Check:
             "set RANKLOG_LAUNCH to the same id on all hosts (torchrun: --rdzv-id), or call "
             "ranklog.init after init_process_group, so that the ranks agree on one",
         )
-    if "shares it" in found.sources["launch"]:
-        return Check(
-            "launch",
-            NOTE,
-            says,
-            "set RANKLOG_LAUNCH from the label batch.kubernetes.io/controller-uid of the pod",
-        )
+    if is_launch_shared(found):
+        do = "set RANKLOG_LAUNCH to an id of this job (torchrun: --rdzv-id)"
+        if "KUBERNETES_SERVICE_HOST" in environ:
+            do = "set RANKLOG_LAUNCH from the label batch.kubernetes.io/controller-uid of the pod"
+        return Check("launch", NOTE, says, do)
     return Check("launch", OK, says)
 
 
@@ -105,6 +106,8 @@ def check_launcher(words: Sequence[str], environ: Mapping[str, str]) -> Check:
     facts = (("command", list(words)), ("run", run_name(words)))
     if torchrun_of(words) is not None:
         return _check_torchrun(words, facts)
+    if (passes_on := starter_of(words, environ)) is not None:
+        return _check_starter(passes_on, facts)
     starter = _STARTERS.get(PurePath(words[0]).name)
     if starter:
         return Check(
@@ -118,6 +121,18 @@ def check_launcher(words: Sequence[str], environ: Mapping[str, str]) -> Check:
     says = f"one program, {run_name(words)}: its output is one stream, its children's with it"
     do = "if it starts ranks itself, call ranklog.init() in each, or start it by torchrun"
     return Check("launcher", NOTE, says, do, facts)
+
+
+def _check_starter(starter: Starter, facts: tuple[tuple[str, object], ...]) -> Check:
+    """srun, mpirun: above ranks or below `ranklog run`, which makes all the difference."""
+    advice = starter.advice()
+    if not advice:
+        says = f"{starter.name} starts ranklog run once a rank: each is a stream of its own"
+        return Check(
+            "launcher", OK, says, "start it as it is, without ranklog run before it", facts
+        )
+    says, _, do = advice.partition("; ")
+    return Check("launcher", NOTE, f"below one ranklog run {says}", do, facts)
 
 
 def _check_torchrun(words: Sequence[str], facts: tuple[tuple[str, object], ...]) -> Check:

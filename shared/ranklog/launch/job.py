@@ -17,8 +17,10 @@ from ranklog.launch.command import launch_id, run_name, torchrun_of
 from ranklog.launch.host_monitor import monitored
 from ranklog.launch.keeper import AgentKeeper
 from ranklog.launch.parent import NOT_EXECUTABLE, NOT_FOUND, Parent, Program
+from ranklog.launch.starters import starter_of
 from ranklog.produce import spool
-from ranklog.produce.identity import Identity, Surroundings, identify, names_launch
+from ranklog.produce.identity import Identity, identify, names_launch
+from ranklog.produce.surroundings import here, tell_if_alone
 
 # How long the agent has, after the job, to deliver where the command promises it.
 DELIVER_S = 120.0
@@ -52,15 +54,16 @@ def identity_of(
 
     torchrun is the launcher of ranks and none itself, also in a Slurm task.
     """
-    around = Surroundings(
-        host=socket.gethostname(),
+    around = replace(
+        here(environ),
         script=run_name(words),
-        launcher="",
         in_torchrun_launcher=torchrun_of(words) is not None,
     )
     if launch is None and not environ.get("RANKLOG_LAUNCH"):
         launch = launch_id(words, environ)
-    if launch is None and not names_launch(environ):
+    if launch is None and (identify(environ, around).world_size or 0) > 1:
+        tell_if_alone(environ, around)  # one of several, whose launch is that of the others
+    elif launch is None and not names_launch(environ):
         # Nothing around us names the launch: one that people can read and sort.
         started = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         launch = f"{started}-{secrets.token_hex(2)}"
@@ -86,6 +89,9 @@ def run_job(job: Job) -> int:
         os.execvpe(job.words[0], list(job.words), os.environ)
     if job.destination is None:
         print(f"ranklog: no destination, lines stay in {job.folder}", file=sys.stderr)
+    starter = starter_of(job.words, os.environ) if job.processes is None else None
+    if starter is not None and (advice := starter.advice()):
+        print(f"ranklog: {advice}", file=sys.stderr)
     keeper = AgentKeeper(job.folder, job.destination)
     keeper.look()
     read_here = job.monitor and job.identity.local_rank in (None, 0)
@@ -135,7 +141,8 @@ def _programs(job: Job, environ: dict[str, str]) -> list[Program]:
     if torchrun is not None:
         words = plugin.enabled(torchrun, environ, job.folder)
     if job.processes is None:
-        return [Program(words, environ, job.identity)]
+        starter = starter_of(words, environ)
+        return [Program(words, environ, job.identity, starter.labels if starter else "")]
     port = environ.get("MASTER_PORT") or str(_free_port())
     return [
         Program(

@@ -44,11 +44,12 @@ NOT_FOUND, NOT_EXECUTABLE = 127, 126
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What to start: words, the whole environment, and who it is."""
+    """What to start: words, the whole environment, who it is, and how it labels its lines."""
 
     words: Sequence[str]
     environ: Mapping[str, str]
     identity: Identity
+    labels: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,7 @@ class Parent:
             start=spool.process_start(pid),
             files=files | ({spool.DEFS: defs.name} if defs.exists() else {}),
             launched=True,
+            labels=program.labels,
         )
         spool.announce(self._folder, described)
         copies = [

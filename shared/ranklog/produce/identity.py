@@ -4,7 +4,8 @@ Rank: explicit, torchrun's RANK (a PyTorchJob's pod has one, too), Open MPI, PMI
 launchers' own, SLURM_PROCID (only where Slurm started several tasks), the index of a pod of an indexed
 Kubernetes Job. A torchrun launcher has none of them: its workers are the ranks.
 Launch: explicit, the id that a launcher gave all its processes, what the ranks agreed on through
-their process group's store, else what the processes of one launcher on one host have in common.
+their process group's store, of several hosts the address where they meet, else what the processes of
+one launcher on one host have in common.
 """
 
 from __future__ import annotations
@@ -53,9 +54,24 @@ _LAUNCH_VARIABLES = (
     "JOBSET_NAME",
 )
 _RUN_VARIABLES = ("RANKLOG_RUN", "SLURM_JOB_NAME", "JOBSET_NAME", "TRAINJOB_NAME", "JOB_NAME")
+# How many ranks a launcher started on this host, and on how many hosts.
+_LOCAL_SIZES = (
+    "LOCAL_WORLD_SIZE",
+    "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "MPI_LOCALNRANKS",
+    "PMIX_LOCAL_SIZE",
+    "MV2_COMM_WORLD_LOCAL_SIZE",
+    "PALS_LOCAL_SIZE",
+    "JSM_NAMESPACE_LOCAL_SIZE",
+    "HOROVOD_LOCAL_SIZE",
+)
+_HOST_COUNTS = ("GROUP_WORLD_SIZE", "SLURM_NNODES", "PET_NNODES")
+_LOOPBACK = ("", "localhost", "127.0.0.1", "::1", "0.0.0.0")
 # Restarts by what restarts all of it, counted beside torchrun's own.
 _OUTER_RESTARTS = ("SLURM_RESTART_COUNT", "JOBSET_RESTART_ATTEMPT")
 WORKER = "worker"
+# Where a launch comes from that is no job's alone.
+MEETING_PLACE = "MASTER_ADDR and MASTER_PORT (a later job that meets there shares it)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +153,7 @@ def find_identity(environ: Mapping[str, str], around: Surroundings) -> Found:
     identity = Identity(
         tenant=environ.get("RANKLOG_TENANT") or "default",
         run=_run(environ, around, sources),
-        launch=_launch(environ, around, sources),
+        launch=_launch(environ, around, world_size, sources),
         attempt=_attempt(environ, sources),
         host=environ.get("RANKLOG_HOST") or around.host,
         rank=rank,
@@ -203,7 +219,12 @@ def _run(environ: Mapping[str, str], around: Surroundings, sources: dict[str, st
     return PurePath(around.script).stem.lstrip("-") or "run"
 
 
-def _launch(environ: Mapping[str, str], around: Surroundings, sources: dict[str, str]) -> str:
+def _launch(
+    environ: Mapping[str, str],
+    around: Surroundings,
+    world_size: int | None,
+    sources: dict[str, str],
+) -> str:
     for name in _LAUNCH_VARIABLES:
         value = environ.get(name, "")
         if not value or value == "none":  # torchrun's word for no id
@@ -214,23 +235,38 @@ def _launch(environ: Mapping[str, str], around: Surroundings, sources: dict[str,
     if around.agreed:
         sources["launch"] = "agreed by the ranks through their process group's store"
         return around.agreed
-    return _common_launch(environ, around, sources)
+    return _common_launch(environ, around, world_size, sources)
 
 
 def _common_launch(
-    environ: Mapping[str, str], around: Surroundings, sources: dict[str, str]
+    environ: Mapping[str, str],
+    around: Surroundings,
+    world_size: int | None,
+    sources: dict[str, str],
 ) -> str:
-    """What the processes of one launcher on one host have in common; in Kubernetes, of one job."""
+    """What the processes of one launcher on one host have in common; of several hosts, where they meet."""
     # Processes set these for themselves: all of a job take those that its first one was given.
     given = environ if around.job_started_with is None else around.job_started_with
     master = given.get("MASTER_ADDR", ""), given.get("MASTER_PORT", "")
     launcher = around.launcher
     sources["launch"] = "this host's launcher process"
-    if "KUBERNETES_SERVICE_HOST" in environ and master[0] not in ("", "localhost", "127.0.0.1"):
-        # The service of the job's first pod: shared by its pods, and by a later job of that name.
-        launcher, sources["launch"] = "", "MASTER_ADDR (a later job of that name shares it)"
+    far = "KUBERNETES_SERVICE_HOST" in environ or _has_other_hosts(environ, world_size) is not False
+    if far and master[0] not in _LOOPBACK:
+        # All hosts know it, and so does a later job: better two jobs in one launch than one in several.
+        launcher, sources["launch"] = "", MEETING_PLACE
     common = "\n".join((*master, launcher)).encode("utf-8", "replace")
     return hashlib.blake2b(common, digest_size=6).hexdigest()
+
+
+def _has_other_hosts(environ: Mapping[str, str], world_size: int | None) -> bool | None:
+    """Whether the job has ranks on other hosts; None where nothing tells."""
+    if (world_size or 0) < 2:
+        return False
+    local = next((n for name in _LOCAL_SIZES if (n := _number(environ, name)) is not None), None)
+    hosts = next((n for name in _HOST_COUNTS if (n := _number(environ, name)) is not None), None)
+    if (hosts or 0) > 1 or (local is not None and (world_size or 0) > local):
+        return True
+    return None if local is None and hosts is None else False
 
 
 def names_launch(environ: Mapping[str, str]) -> bool:
@@ -240,11 +276,13 @@ def names_launch(environ: Mapping[str, str]) -> bool:
 
 def is_host_alone(environ: Mapping[str, str], found: Found) -> bool:
     """Whether the job has other hosts that will name the launch differently."""
-    size = found.identity.world_size or 0
-    local = _number(environ, "LOCAL_WORLD_SIZE")
-    hosts = _number(environ, "GROUP_WORLD_SIZE") or _number(environ, "SLURM_NNODES") or 1
-    several = hosts > 1 or (local is not None and size > local)
+    several = _has_other_hosts(environ, found.identity.world_size) is True
     return several and found.sources.get("launch") == "this host's launcher process"
+
+
+def is_launch_shared(found: Found) -> bool:
+    """Whether a later job that meets at the same place would be of the same launch."""
+    return found.sources.get("launch") == MEETING_PLACE
 
 
 def _attempt(environ: Mapping[str, str], sources: dict[str, str]) -> int:

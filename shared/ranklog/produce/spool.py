@@ -49,6 +49,7 @@ class ProcessFiles:
     files: dict[str, str]
     launched: bool = False  # a launcher of ours will tell the exit code
     metadata: dict[str, int | float | str] = field(default_factory=dict)  # on every line
+    labels: str = ""  # the form of labels that its output has, which say whose a line is
 
     @property
     def line_metadata(self) -> dict[str, int | float | str]:
@@ -119,7 +120,10 @@ def announce(spool: Path, process: ProcessFiles) -> None:
     target = spool / f"{process.incarnation}.process"
     partial = spool / f".{process.incarnation}.{os.getpid()}.partial"
     with os.fdopen(open_append(partial), "w") as file:
-        json.dump(asdict(process), file)
+        said = asdict(process)
+        if not process.labels:
+            del said["labels"]  # an agent that was there before knows no such member
+        json.dump(said, file)
     partial.rename(target)
 
 

@@ -16,6 +16,7 @@ from ranklog.produce.identity import (
     Surroundings,
     find_identity,
     is_host_alone,
+    is_launch_shared,
     names_launch,
 )
 from ranklog.produce.spool import process_start
@@ -92,13 +93,19 @@ def forget_other_host(environ: MutableMapping[str, str]) -> None:
 
 
 def tell_if_alone(environ: Mapping[str, str], around: Surroundings) -> None:
-    """One line on stderr where the job has other hosts that would name the launch differently."""
+    """One line on stderr where a launch is not the whole job, or may be more than the job."""
     found = find_identity(environ, around)
     if found.identity.local_rank in (None, 0) and is_host_alone(environ, found):
         trouble.once(
             "launch",
             "nothing names this job's launch on all its hosts, so each host is a launch of its own; "
             "set RANKLOG_LAUNCH, or call init after init_process_group",
+        )
+    elif found.identity.rank == 0 and is_launch_shared(found):
+        trouble.once(
+            "launch",
+            f"the launch {found.identity.launch} is named after MASTER_ADDR and MASTER_PORT, which a "
+            "later job may have too; set RANKLOG_LAUNCH, or call init after init_process_group",
         )
 
 

@@ -1,0 +1,48 @@
+"""Labels that a launcher puts before each line of its ranks' output: which rank it is of.
+
+    srun --label                3: text          (" 3: " and "03: " where there are ten and more)
+    mpirun --tag-output         [1,3]<stdout>: text
+           --output tag-detailed, tag-fullname, rank, timestamp
+                                [1,3][node:4711]<stderr>: text, [prterun-node-1@1,3]<stdout>: text,
+                                [3]<stdout>: text, [Sun Nov 29 22:10:06 2026][1,3]<stdout>: text
+    mpiexec -l                  [3] text         (Hydra: MPICH, Intel MPI)
+
+A label stays in the line; its body begins behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Sequence
+
+from ranklog.model.frame import STREAM_RANK
+
+_TIME = rb"(?:\[[A-Z][a-z]{2} [A-Z][a-z]{2} {1,2}\d{1,2} [\d:]{8} \d{4}\])?"
+_MPI = (
+    _TIME + rb"\[(?:[^\[\]\s]{1,256},)?(\d{1,7})\](?:\[[^\[\]\s]{1,256}\])?<std(?:out|err|diag)>: ?"
+)
+FORMS = {
+    "slurm": re.compile(rb" {0,6}(\d{1,7}): "),
+    "mpi": re.compile(_MPI),
+    "hydra": re.compile(rb"\[(\d{1,7})\] "),
+}
+
+
+class Labels:
+    """Reads the labels of one form."""
+
+    def __init__(self, form: str) -> None:
+        """Raises KeyError for a form that there is none of."""
+        self._match = FORMS[form].match
+
+    def of(self, line: bytes) -> tuple[int, int]:
+        """(rank, where the text begins); STREAM_RANK and 0 for a line without a label."""
+        found = self._match(line)
+        return (STREAM_RANK, 0) if found is None else (int(found[1]), found.end())
+
+    def of_all(self, lines: Sequence[bytes]) -> tuple[array[int], array[int]]:
+        """As `of`, of many: ranks, and where their texts begin."""
+        found = list(map(self._match, lines))
+        ranks = array("i", [STREAM_RANK if one is None else int(one[1]) for one in found])
+        return ranks, array("I", [0 if one is None else one.end() for one in found])
