@@ -134,7 +134,7 @@ def _facts(told: Told) -> dict[str, Value]:
     for file in told.manifest.get("files", ()):
         path = str(file.get("path", ""))
         name = f"files.{path.rpartition('/')[2]}"
-        found[name] = str(file.get("sha256") or file.get("hash") or file.get("size"))
+        found[name] = str(file.get("blake2b") or file.get("bytes") or file.get("error"))
     return found
 
 

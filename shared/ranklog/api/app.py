@@ -171,6 +171,7 @@ def _add_reading(app: Resolver, client: Callable[[], Client]) -> None:
             ranks=body.ranks,
             with_=body.with_,
             all_hunks=body.all,
+            limit=body.limit or None,
         )
         return respond_rows(listing.to_json("hunks"), "hunks", app.current_event.headers)
 

@@ -113,6 +113,7 @@ class CompareBody(Restrictions):
     ranks: Text | None = Field(None, description="2 to 8 ranks: 0,7 or 0-3")
     with_: Text | None = Field(None, alias="with", description="another run to hold `run` against")
     all: bool = Field(False, description="equal stretches too")
+    limit: Number = Field(QUERY_LIMIT_DEFAULT, description="at most so many hunks; 0: all")
 
 
 class OutliersBody(Restrictions):

@@ -31,11 +31,12 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         ranks=arguments.ranks,
         with_=getattr(arguments, "with"),
         all_hunks=arguments.all,
+        limit=arguments.limit or None,
     )
     if console.json:
         print_objects(console, listing.rows, listing)
     else:
-        show_comparison(console, listing.rows)
+        show_comparison(console, listing.rows, unified=arguments.unified)
         say_around(console, listing, arguments, zone)
     differs = any(row["op"] != "equal" for row in listing.rows)
     return DIFFERENT if arguments.exit_code and differs else 0

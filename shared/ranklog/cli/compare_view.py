@@ -15,28 +15,70 @@ _COLOURS = {"equal": "dim", "insert": "green", "delete": "red", "change": "yello
 _WORDS = {"equal": "equal", "insert": "inserted", "delete": "deleted", "change": "changed"}
 # Narrower columns say nothing; then each side gets lines of its own.
 _COLUMN_MIN = 32
+_OPS = {"added": "insert", "removed": "delete", "changed": "change"}
 _NOT_SIDES = ("name", "position", "peers_median", "distance")
 
 
-def show_comparison(console: Console, hunks: Sequence[Mapping[str, Any]]) -> None:
-    """The hunks of one or several comparisons, then how many places of each verdict there are."""
+def show_comparison(
+    console: Console, rows: Sequence[Mapping[str, Any]], *, unified: bool = False
+) -> None:
+    """What changed in manifests, the hunks, then how many places of each verdict there are."""
+    facts = [row for row in rows if row["op"] == "manifest"]
+    hunks = [row for row in rows if row["op"] != "manifest"]
+    _show_facts(console, facts)
     place: object = None
     labels: list[str] = []
     for hunk in hunks:
         if list(hunk["ranks"]) != labels:
             labels = list(hunk["ranks"])
-            _show_heads(console, labels)
+            if not unified:
+                _show_heads(console, labels)
         now = (labels, hunk.get("attempt"), hunk["iteration"])
         if now != place:
             console.line(console.paint(_heading(hunk), "dim"))
             place = now
-        if _column(console, labels) >= _COLUMN_MIN:
+        if unified:
+            _show_unified(console, hunk)
+        elif _column(console, labels) >= _COLUMN_MIN:
             _show_beside(console, hunk)
         else:
             _show_below(console, hunk)
         for change in hunk["values"]:
             console.line(console.paint("    " + _change(console, change), _COLOURS["change"]))
-    console.line(_summary(hunks))
+    console.line(_summary(hunks, len(facts)))
+
+
+def _show_facts(console: Console, facts: Sequence[Mapping[str, Any]]) -> None:
+    """Facts by section: `~ config.lr  0.1 → 0.3  (by 0.2)`."""
+    section = None
+    width = max((len(fact["key"]) for fact in facts), default=0)
+    for fact in facts:
+        if fact["section"] != section:
+            section = fact["section"]
+            console.line(console.paint(f"── {section} ──", "dim"))
+        first, second = (console.safe(_fact(value)) for value in fact["values"].values())
+        values = {"added": second, "removed": first}.get(fact["change"], f"{first} → {second}")
+        by = "" if fact["distance"] is None else f"  (by {_number(fact['distance'])})"
+        op = _OPS[fact["change"]]
+        shown = f"{_SIGNS[op]} {console.safe(fact['key']):<{width}}  {values}{by}"
+        console.line(console.paint(shown, _COLOURS[op]))
+
+
+def _fact(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else _number(value)
+
+
+def _show_unified(console: Console, hunk: Mapping[str, Any]) -> None:
+    """The first side's lines with a minus, the others' with a plus, as in a patch."""
+    op = hunk["op"]
+    first = next(iter(hunk["ranks"]))
+    for label, lines in hunk["ranks"].items():
+        for line in lines:
+            own = {"change": "delete" if label == first else "insert"}.get(op, op)
+            if op == "equal" and label != first:
+                continue
+            shown = f"{_SIGNS[own]} rank {console.safe(label)} │ {_text(console, line)}"
+            console.line(console.paint(shown, _COLOURS[own]))
 
 
 def _column(console: Console, labels: Sequence[str]) -> int:
@@ -94,10 +136,11 @@ def _number(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _summary(hunks: Sequence[Mapping[str, Any]]) -> str:
+def _summary(hunks: Sequence[Mapping[str, Any]], facts: int) -> str:
     counts = dict.fromkeys(_WORDS, 0)
     for hunk in hunks:
         counts[hunk["op"]] += max(map(len, hunk["ranks"].values()), default=0)
     if not counts["equal"]:
         del counts["equal"]
-    return ", ".join(f"{count} {_WORDS[op]}" for op, count in counts.items())
+    shown = ", ".join(f"{count} {_WORDS[op]}" for op, count in counts.items())
+    return f"{facts} facts of the manifests differ; lines: {shown}" if facts else shown

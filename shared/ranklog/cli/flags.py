@@ -210,8 +210,15 @@ REPLAY = (
 
 COMPARE = (
     Flag("--ranks", "ranks to set side by side, 2 to 8 of them: 0,7 or 0-3", "RANKS"),
-    Flag("--with", "another run to hold --run against, rank by rank", "RUN"),
+    Flag(
+        "--with",
+        "another run to hold --run against, rank by rank: NAME, NAME@LAUNCH, NAME~1, NAME~ok, or ~1 "
+        "and ~ok, launches of the same run",
+        "RUN",
+    ),
     Flag("--all", "equal stretches too"),
+    Flag("--unified", "one line below the other, not side by side"),
+    Flag("--limit", "at most N differing stretches (default: 1000; 0: all)", "N", 1000, type=whole),
     Flag("--exit-code", "exit with 4 where there is a difference"),
 )
 

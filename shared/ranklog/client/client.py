@@ -71,6 +71,7 @@ class Backend(Protocol):
         ranks: str | None,
         with_: str | None,
         all_hunks: bool,
+        limit: int | None,
     ) -> Listing: ...
 
     def outliers(self, query: str, given: Restrictions) -> OutliersAnswer: ...
@@ -299,11 +300,15 @@ class Client:
         ranks: str | Sequence[int] | None = None,
         with_: str | None = None,
         all_hunks: bool = False,
+        limit: int | None = limits.QUERY_LIMIT_DEFAULT,
         **given: Unpack[Restrictions],
     ) -> Listing:
-        """Ranks of a run side by side, or of a run against another (`with_`): one row per hunk."""
+        """Ranks of a run side by side, or of a run against another (`with_`): what changed in the
+        manifests, one row per fact, then one row per hunk, the first `limit` of them."""
         shown = ranks if ranks is None or isinstance(ranks, str) else ",".join(map(str, ranks))
-        return self._backend.compare(query, given, ranks=shown, with_=with_, all_hunks=all_hunks)
+        return self._backend.compare(
+            query, given, ranks=shown, with_=with_, all_hunks=all_hunks, limit=limit
+        )
 
     def outliers(self, query: str = "", **given: Unpack[Restrictions]) -> OutliersAnswer:
         """Every rank of a run's last attempt (`attempt`: of another) against the consensus of its

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ranklog import limits
 from ranklog.answer.render import line_json, render_time
 from ranklog.client.answer import Listing
+from ranklog.client.earlier import earlier_run
+from ranklog.client.lineage import asks_for_superseded, surviving
+from ranklog.client.manifest_rows import manifest_rows
 from ranklog.client.reader import Reader
 from ranklog.client.search import Search, begin, scan_lines
 from ranklog.client.words import Restrictions, parse_ranks, read_query
@@ -27,6 +31,7 @@ def compare_ranks(
     ranks: str | None,
     with_: str | None,
     all_hunks: bool,
+    limit: int | None,
 ) -> Listing:
     """One row per hunk. Console copies are left out. Raises BadInput for a side without a name."""
     if not given.get("run"):
@@ -34,8 +39,13 @@ def compare_ranks(
     first = begin(reader, _asked(reader, query, given))
     runs = [first]
     if with_ is not None:
-        other: Restrictions = {**given, "run": with_}
-        runs.append(begin(reader, _asked(reader, query, other)))
+        runs.append(_other(first, with_))
+    for run in runs:
+        if len(run.scope.run_ids) > 1:
+            raise BadInput(
+                f"{len(run.scope.run_ids)} launches",
+                hint="compare takes one of a run: NAME, NAME@LAUNCH, NAME~1, NAME~ok",
+            )
     chosen = parse_ranks(ranks) or _default_ranks(runs)
     if len(chosen) * len(runs) > SIDES_MAX:
         raise BadInput(
@@ -51,14 +61,31 @@ def compare_ranks(
     ]
     comparison = compare(sides, peers=_peers(first, chosen), all_hunks=all_hunks)
     report = first.report
+    if limit is not None and len(comparison.hunks) > limit:
+        report.notes.append(
+            f"the first {limit} of {len(comparison.hunks)} differing stretches: --limit 0 shows all"
+        )
+        del comparison.hunks[limit:]
     if not ranks:
         report.notes.append(f"ranks {', '.join(map(str, chosen))}: --ranks chooses others")
-    rows = [hunk.to_json(line_json, render_time) for hunk in comparison.hunks]
+    rows = manifest_rows(runs) if len(runs) > 1 else []
+    rows += [hunk.to_json(line_json, render_time) for hunk in comparison.hunks]
     return Listing(rows, _completeness(runs), report)
 
 
 def _asked(reader: Reader, query: str, given: Restrictions) -> q.Query:
-    return read_query(query, given, now_ns=reader.now_ns())
+    """The question, of the surviving lineage unless an attempt is named."""
+    asked = read_query(query, given, now_ns=reader.now_ns())
+    if given.get("attempt") not in (None, "") or asks_for_superseded(asked.expr):
+        return asked
+    return replace(asked, expr=all_of([asked.expr, surviving()]))
+
+
+def _other(first: Search, words: str) -> Search:
+    """The same question to the run that the first is held against."""
+    asked = first.query
+    chosen = earlier_run(first.reader, asked.run, first.scope.launches, words)
+    return begin(first.reader, replace(asked, run=chosen))
 
 
 def _default_ranks(runs: Sequence[Search]) -> list[int]:

@@ -91,6 +91,11 @@ def resolve_superseded(run: Search, term: q.Field) -> q.Expr:
     return found if holds else q.Not(found)
 
 
+def surviving() -> q.Field:
+    """The term that analyses add: what later attempts did again is left out."""
+    return q.Field("superseded", ":", (q.Exact("false"),))
+
+
 def asks_for_superseded(expr: q.Expr) -> bool:
     """Whether a term of the tree is about it."""
     if isinstance(expr, q.Field) and expr.key == "superseded":

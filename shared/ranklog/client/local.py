@@ -145,11 +145,18 @@ class Local:
         ranks: str | None,
         with_: str | None,
         all_hunks: bool,
+        limit: int | None,
     ) -> Listing:
         from ranklog.client.comparison import compare_ranks
 
         return compare_ranks(
-            self.reader, query, given, ranks=ranks, with_=with_, all_hunks=all_hunks
+            self.reader,
+            query,
+            given,
+            ranks=ranks,
+            with_=with_,
+            all_hunks=all_hunks,
+            limit=check_shape(limit, None),
         )
 
     def outliers(self, query: str, given: Restrictions) -> OutliersAnswer:

@@ -11,6 +11,7 @@ import numpy as np
 from ranklog.answer.render import line_json
 from ranklog.answer.runs import StreamSum, sum_streams
 from ranklog.client.line_table import fetch_table, fetch_texts
+from ranklog.client.lineage import asks_for_superseded, surviving
 from ranklog.client.neighbours import fetch
 from ranklog.client.outliers_answer import OutliersAnswer
 from ranklog.client.reader import Reader
@@ -38,7 +39,10 @@ def outliers_of(reader: Reader, query: str, given: Restrictions) -> OutliersAnsw
     if not given.get("run"):
         raise BadInput("outliers of which run?", hint="name it: run=… or --run NAME")
     words: Restrictions = {**given, "attempt": None}
-    run = begin(reader, read_query(query, words, now_ns=reader.now_ns()))
+    asked = read_query(query, words, now_ns=reader.now_ns())
+    if given.get("attempt") in (None, "") and not asks_for_superseded(asked.expr):
+        asked = replace(asked, expr=all_of([asked.expr, surviving()]))
+    run = begin(reader, asked)
     if len(run.scope.run_ids) > 1:
         raise BadInput(
             f"{len(run.scope.run_ids)} launches",

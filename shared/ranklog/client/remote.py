@@ -211,8 +211,10 @@ class Remote:
         ranks: str | None,
         with_: str | None,
         all_hunks: bool,
+        limit: int | None,
     ) -> Listing:
         words = {**given, "query": query, "ranks": ranks, "with": with_, "all": all_hunks or None}
+        words |= {"limit": check_shape(limit, None) or 0}
         return self._listing("POST", "/v1/compare", "hunks", words)
 
     def outliers(self, query: str, given: Restrictions) -> OutliersAnswer:

@@ -37,6 +37,7 @@ def place(sides: Sequence[Sequence[Line]], *, origins: Sequence[int]) -> list[Pl
     names most. What is before the first iteration is one block, and all where nobody names one.
     """
     attempts = _attempt_numbers(sides)
+    across = len({side[0].run_id for side in sides if side}) > 1
     named = [
         len({(x.attempt, x.iteration) for x in side if x.iteration is not None}) for side in sides
     ]
@@ -45,7 +46,8 @@ def place(sides: Sequence[Sequence[Line]], *, origins: Sequence[int]) -> list[Pl
     placed = []
     for at, side in enumerate(sides):
         by_time = named[best] >= CLOCK_ITERATIONS_MIN and named[at] < OWN_CLOCK_SHARE * named[best]
-        placed.append(_place_side(side, attempts[at], origins[at], clock if by_time else {}))
+        own = clock if by_time else {}
+        placed.append(_place_side(side, attempts[at], origins[at], own, across=across))
     return placed
 
 
@@ -79,7 +81,10 @@ def _place_side(
     attempts: dict[int, int],
     origin: int,
     clock: dict[int, tuple[list[int], list[int]]],
+    *,
+    across: bool,
 ) -> Placed:
+    """`across` runs an iteration is the same whichever attempt came so far."""
     placed = Placed()
     carried: int | None = None
     attempt: int | None = None
@@ -95,7 +100,9 @@ def _place_side(
             times, iterations = clock[number]
             at = bisect_right(times, since) - 1
             iteration = iterations[at] if at >= 0 else None
-        block = (number, 0, 0) if iteration is None else (number, 1, iteration)
+        block = (number, 0, 0)
+        if iteration is not None:
+            block = (0 if across else number, 1, iteration)
         placed.blocks[block].append(line)
         if line.iteration is None and number in clock:
             placed.loose.add(block)
