@@ -4,7 +4,8 @@ Every figure is a ratio to one line of a `FileHandler` with a usual format, meas
 all of them in turn, many times over, the least CPU time of the thread counts. Peers that are
 installed are measured beside it. Then a training loop with ten lines a step of about 1.3 ms, in
 blocks with and without ranklog by turns; the longest stall of the thread; memory; `import ranklog`.
-Run it on a machine that does nothing else, or read the intervals.
+Run it on a machine that does nothing else, or read the intervals. With `RANKLOG_COMPILED=0` it
+measures the Python form.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import ranklog
+from ranklog.produce.compiled import hot
 from ranklog.produce.ring import HEADER_BYTES
 from tests.bench.produce_peers import CALLS, peers
 from tests.bench.produce_rig import Bench, training
@@ -197,6 +199,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.produce", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a fifth of the rounds")
     quick = parser.parse_args().quick
+    print("the compiled form" if hot else "the Python form (no compiled one)")
     # Rings belong on tmpfs, as in a job; the rest beside what a FileHandler would write to.
     on_tmpfs = Path(tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
     try:
@@ -209,7 +212,7 @@ def main() -> None:
                 raise SystemExit("no room for a ring")
             chosen = cases(bench, folder)
             show(chosen, measure(chosen, 6 if quick else 30))
-            training(bench, 30 if quick else 60)
+            training(bench, 60 if quick else 240)
             memory(folder, on_tmpfs / "memory")
             imports(5 if quick else 20)
             bench.producer.close()

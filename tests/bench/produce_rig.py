@@ -92,8 +92,10 @@ class Bench:
 # --- a training loop ----------------------------------------------------------------------------
 
 
-def training(bench: Bench, pairs: int, steps: int = 100) -> None:
-    """Blocks of steps by turns: ten lines a step to us, to a FileHandler, to nobody; CPU of the thread."""
+def training(bench: Bench, pairs: int, steps: int = 30) -> None:
+    """Blocks of steps by turns: ten lines a step to us, to a FileHandler, none at all (not even a call
+    of logging); CPU of the thread. Blocks are short, so that neighbours meet both of a pair alike.
+    """
     work = _step_of(1.3e-3)
     kinds = ("ours", "file", "none")
     shares: dict[str, list[float]] = {"ours": [], "file": []}

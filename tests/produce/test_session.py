@@ -33,7 +33,11 @@ class Job:
             **{k: v for k, v in os.environ.items() if not k.startswith(("RANK", "SLURM"))},
             "PYTHONPATH": PACKAGE,
             "RANKLOG_SPOOL": str(self.spool),
-            **{k: v for k, v in os.environ.items() if k.startswith("RANKLOG_RING")},
+            **{
+                k: v
+                for k, v in os.environ.items()
+                if k.startswith(("RANKLOG_RING", "RANKLOG_COMPILED"))
+            },
         }
 
     def run(self, program: str, **environ: str) -> subprocess.CompletedProcess[str]:
