@@ -125,13 +125,13 @@ def streams_of(
 def _sites(frames: Sequence[Frame]) -> tuple[tuple[CallSite, ...], I32]:
     """Distinct call sites, and 1 + the place of each row's (0: none)."""
     places = {CallSite(None): 0}
-    known: dict[CallSite, int] = {}
+    known: dict[int, int] = {}  # by identity: frames share their sites, which `frames` keeps alive
     columns = []
     for frame in frames:
         for site in frame.sites:
-            if site not in known:
-                known[site] = places.setdefault(_printable(site), len(places))
-        local = [0, *(known[site] for site in frame.sites)]
+            if id(site) not in known:
+                known[id(site)] = places.setdefault(_printable(site), len(places))
+        local = [0, *(known[id(site)] for site in frame.sites)]
         columns.append(np.array(local, np.int32)[np.frombuffer(frame.site, "<u4")])
     return tuple(places)[1:], np.concatenate(columns)
 
