@@ -17,7 +17,7 @@ from typing import Any
 
 import zstandard
 
-from ranklog.ingest import batch, records
+from ranklog.ingest import batch, parts, records
 from ranklog.ingest.batch import IngestReport, ingest_batch
 from ranklog.ingest.records import Record
 from ranklog.layout import build
@@ -41,7 +41,7 @@ STAGES = (
     (build, "site_counts"),
     (build, "stream_entries"),
     (build, "encode_index"),
-    (batch, "put_segment"),
+    (parts, "put_segment"),
 )
 
 
