@@ -6,7 +6,7 @@ stands beside it: what a dashboard alerts on today.
 
 | event | size |
 |---|---|
-| spike | 1 to 3 values, 10 to 30 standard deviations of the noise |
+| spike | 1 to 3 values, 12 to 30 standard deviations of the noise |
 | drift | moves by 5 to 10 standard deviations within 100 to 300 values and stays |
 | plateau | a decay that stops for 250 to 500 values, or one value for 30 to 100 values |
 | nan | 1 to 40 values that are NaN or infinite |
@@ -109,7 +109,7 @@ def _with_event(rng: np.random.Generator, kind: str) -> Case:
 def _spike(rng: np.random.Generator) -> Case:
     values, better, sigma = _plain(rng)
     first, length = int(rng.integers(150, VALUES - 100)), int(rng.integers(1, 4))
-    values[first : first + length] += sigma * rng.uniform(10, 30) * rng.choice([-1, 1])
+    values[first : first + length] += sigma * rng.uniform(12, 30) * rng.choice([-1, 1])
     return Case(values, better, ("spike", first, first + length - 1))
 
 

@@ -6,7 +6,6 @@ A line of a host or kernel stream belongs to all ranks of its host, at the itera
 from __future__ import annotations
 
 import bisect
-import json
 import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -46,7 +45,8 @@ class Carried:
             return [(match, match.iteration)]
         ranks: Iterable[int | None] = [match.rank]
         if match.rank is None:
-            ranks = sorted(self._ranks.get((match.run_id, match.host), ()))
+            # a job of one process may have no rank: then its host's lines are its own
+            ranks = sorted(self._ranks.get((match.run_id, match.host), ())) or [None]
         found = []
         for rank in ranks:
             iteration = _last(self._steps.get((match.run_id, rank), ()), match.ts_ns)
@@ -65,10 +65,10 @@ class Carried:
             return None
         groups: dict[str, list[tuple[int, int]]] = {}
         for (run_id, host), ranks in self._ranks.items():
-            for rank in ranks:
+            for rank in ranks or (None,):
                 key = scope_key(scope, run_id, host, rank)
                 times = _times(self._steps.get((run_id, rank), []), spans.get(key, ()))
-                groups.setdefault(json.dumps([run_id, rank]), []).extend(times)
+                groups.setdefault(scope_key("rank", run_id, host, rank), []).extend(times)
         merged = ((key, tuple(union(times))) for key, times in groups.items() if times)
         return q.NearSet("time", "rank", tuple(sorted(merged)))
 
@@ -100,6 +100,7 @@ def _has_unknown_iterations(run: Search) -> bool:
     groups = [g for index in run.scope.indexes.values() for g in index.head.row_groups]
     bounds = [group.bounds.get(schema.ITERATION) for group in groups]
     known = any(bound is not None and bound.low is not None for bound in bounds)
+    known = known or bool(run.scope.points)
     return known and any(bound is None or bound.has_null for bound in bounds)
 
 
@@ -119,4 +120,18 @@ def _steps(run: Search) -> Steps:
     for (run_id, rank, iteration), total in merge.groups.items():
         assert total.first_ns is not None
         steps.setdefault((run_id, rank), []).append((total.first_ns, iteration))
-    return {key: sorted(found) for key, found in steps.items()}
+    for key, found in _point_steps(run).items():
+        steps.setdefault(key, []).extend(found)
+    return {key: sorted(set(found)) for key, found in steps.items()}
+
+
+def _point_steps(run: Search) -> Steps:
+    """The same of points: telemetry often says where a rank is when its lines do not."""
+    if not run.scope.points:
+        return {}
+    try:
+        from ranklog.client.series_points import point_steps
+    except ModuleNotFoundError as error:  # functions that only search carry no numpy
+        run.report.notes.append(f"{error.name} is not installed here: points were not looked at")
+        return {}
+    return point_steps(run)

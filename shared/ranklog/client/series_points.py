@@ -5,6 +5,7 @@ Shapes: as in telemetry/table.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -27,7 +28,8 @@ from ranklog.telemetry.table import ABSENT, I32, Names, PointTable, joined
 
 _COLUMNS = ("run_id", "attempt", "rank", "host", "stream", "seq", "ts_ns", "iteration", "series",
             "dims", "value")  # fmt: skip
-# What summaries of tensors have as a struct, counts among them.
+# Points of which all are looked at to know when a rank began an iteration.
+STEP_POINTS_MAX = 4_000_000
 _BUILT_IN_BY = frozenset(["rank", "attempt", "host", "run"])
 
 
@@ -106,6 +108,38 @@ def table_of(points: pa.Table, by: Sequence[str] = (), stat: str = "mean") -> Po
         _numbers(points["iteration"], np.int64), series[codes] if len(codes) else codes, codes,
         dims, value, missing, names, summary,
     )  # fmt: skip
+
+
+def point_steps(run: Search) -> dict[tuple[str, int | None], list[tuple[int, int]]]:
+    """Per run and rank, the time at which each iteration is first met in points. Of more than
+    STEP_POINTS_MAX points the series that has most tells it."""
+    terms = [t for t in run.scope.restriction() if not (isinstance(t, q.Field) and t.key == "time")]
+    terms.append(q.Field("iteration", ":", (q.Present(),)))
+    if sum(index.head.rows for index in run.scope.points.values()) > STEP_POINTS_MAX:
+        name = _longest(run.scope.points.values())
+        terms.append(q.Field("series", ":", (q.Exact(name, quoted=True),)))
+        run.report.notes.append(f"points of {name} say in which iteration a rank was")
+    points = read_points(run, all_of(terms), ["run_id", "rank", "iteration", "ts_ns"])
+    runs, names = _codes(points["run_id"])
+    rank, iteration, ts = (_numbers(points[n], np.int64) for n in ("rank", "iteration", "ts_ns"))
+    order = np.lexsort((ts, iteration, rank, runs))
+    keys = np.stack([runs.astype(np.int64), rank, iteration])[:, order]
+    first = np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))[: len(order)]
+    steps: dict[tuple[str, int | None], list[tuple[int, int]]] = {}
+    rows = zip(*keys[:, first].tolist(), ts[order][first].tolist(), strict=True)
+    for run_at, of, at, when in rows:
+        steps.setdefault((names[run_at], None if of == ABSENT else of), []).append((when, at))
+    return steps
+
+
+def _longest(points: Iterable[SegmentIndex]) -> str:
+    """Name of the series with the most points."""
+    found: Counter[tuple[str, str]] = Counter()
+    for index in points:
+        table = index.series
+        for name, dim, rows in zip(table.name, table.dim, table.rows, strict=True):
+            found[table.names[name], table.dims[dim]] += rows
+    return found.most_common(1)[0][0][0]
 
 
 def _codes(column: Any) -> tuple[I32, tuple[str, ...]]:

@@ -20,14 +20,14 @@ from ranklog.client.series_lines import line_points, numeric_keys
 from ranklog.client.series_names import NameTable
 from ranklog.client.series_options import SeriesOptions
 from ranklog.client.series_points import names_in, stored_points
-from ranklog.client.series_terms import Terms
+from ranklog.client.series_terms import Terms, names_exactly
 from ranklog.client.spiked import Hits, SpikeIds, spike_ids
 from ranklog.errors import BadQuery
 from ranklog.merge.groups import GroupMerge
 from ranklog.model import query as q
 from ranklog.plan.tree import all_of
 from ranklog.plan.typed import text_value
-from ranklog.telemetry.names import known
+from ranklog.telemetry.names import is_series_key, known
 from ranklog.telemetry.spikes import spike_mask
 from ranklog.telemetry.table import ABSENT, I64, PointTable, grouped, joined
 
@@ -168,7 +168,8 @@ def name_batches(run: Search, expr: q.Expr) -> Iterator[list[str] | None]:
         return
     (term,) = held
     wanted = {known(name).series for name in names.holding(term, run.reader.regexes)}
-    keys = NameTable(numeric_keys(run.scope.indexes.values()))
+    numeric = numeric_keys(run.scope.indexes.values())
+    keys = NameTable(key for key in numeric if is_series_key(key) or names_exactly(expr, key))
     wanted |= {known(name).series for name in keys.holding(term, run.reader.regexes)}
     ordered = sorted(wanted, key=lambda name: blake2b(name.encode(), digest_size=8).digest())
     at, width = 0, _FIRST_NAMES

@@ -24,7 +24,7 @@ from ranklog.telemetry.spikes import SPREAD_FLOOR
 from ranklog.telemetry.table import F64, I64, Grouped, Mask
 from ranklog.telemetry.trend import movements
 
-SPIKE_FACTOR = 8.5
+SPIKE_FACTOR = 7.75
 _SIGMA = 1.4826  # standard deviations of a normal distribution in its MAD
 _NORMAL_98 = 2.326
 # Rows between two that stand out and still are one event.
@@ -110,7 +110,15 @@ def _spikes(points: Grouped) -> list[Event]:
 
 
 def _baseline(value: F64, starts: I64) -> tuple[F64, F64]:
+    """(where the values before lead to, spread of what is left): a decay lies above the values to come by
+    about as much as it did before, so how far values were from the median is looked at, not they."""
     middle, spread = running(value, starts, SPIKE_WINDOW_VALUES, SPIKE_WINDOW_VALUES_MIN)
+    away, spread_away = running(
+        value - middle, starts, SPIKE_WINDOW_VALUES, SPIKE_WINDOW_VALUES_MIN
+    )
+    known = ~np.isnan(away)
+    middle = np.where(known, middle + away, middle)
+    spread = np.where(known, spread_away, spread)
     return middle, np.maximum(_SIGMA * spread, SPREAD_FLOOR * np.abs(middle))
 
 

@@ -21,7 +21,7 @@ METRICS: tuple[Row, ...] = (
         "lm_loss train_loss train/loss reduced_train_loss average_loss avg_loss step_loss batch_loss "
         "training_loss train_loss_step loss/train/total loss/mean train/cross_entropy_loss "
         "train/crossentropyloss loss_metrics/global_avg_loss train/samples/train_loss "
-        "train/lm_loss learning/loss lm_loss_value loss_per_token train/loss_step train_loss_epoch",
+        "train/lm_loss learning/loss lm_loss_value loss_per_token loss/tok train/loss_step train_loss_epoch",
     ),
     ("loss_max", "", "down", False, "largest loss of the ranks", "loss_metrics/global_max_loss"),
     ("loss_avg", "", "down", False, "running mean of the loss, as the framework has it",
@@ -105,19 +105,19 @@ METRICS: tuple[Row, ...] = (
     (
         "tokens_per_s", "1/s", "up", True,
         "tokens per second; per device where the framework prints that",
-        "tokens_s tps wps tgs/last_tgs_1 throughput_tps throughput_token_sec_gpu tok_s tok_sec "
-        "tokens_per_gpu_tokens_s_gpu perf/per_device_tokens_per_sec tokens_per_gpu tokens_per_second",
+        "tokens_s tps wps tgs/last_tgs_1 throughput_tps throughput_token/sec/gpu tok/s tok/sec tok_s tokens/s/device "
+        "tokens_per_gpu_tokens/s/gpu tgs_tokens/gpu/second perf/per_device_tokens_per_sec tokens_per_gpu tokens_per_second",
     ),
     ("tokens_avg_per_s", "1/s", "up", True, "its running mean, as the framework has it",
      "tokens_s_avg"),
     ("samples_per_s", "1/s", "up", True, "samples per second",
-     "samples_per_second sequences_per_second ips train_samples_per_second samples_sec throughput"),
+     "samples_per_second sequences_per_second ips train_samples_per_second samples/sec seq/s throughput"),
     ("samples_avg_per_s", "1/s", "up", True, "its running mean, as the framework has it",
      "samples_per_second_avg"),
     ("iterations_per_s", "1/s", "up", True, "iterations per second",
      "ups bar_rate train_steps_per_second steps_per_second"),
     ("tflops_per_device", "TFLOP/s", "up", True, "floating-point operations of a device",
-     "tflops throughput_tflops flops_per_gpu*1e-12 throughput_per_gpu_tflop_s_gpu "
+     "tflops throughput_tflops flops_per_gpu*1e-12 throughput_per_gpu_tflop/s/gpu tflop/s/device "
      "perf/per_device_tflops_per_sec"),
     ("tflops_avg_per_device", "TFLOP/s", "up", True, "its running mean, as the framework has it",
      "throughput_tflops_avg"),
@@ -158,7 +158,7 @@ NO_SERIES = frozenset(
     global_rank world_size rank node gpu_id gpu_index oom_gpu cuda_dev device_id port_module cpu
     nccl_dev nccl_rank nccl_nranks nccl_local_rank nccl_nnodes nccl_code nccl_init_s ring_id
     ib_len ib_opcode ib_status ib_vendor_err pg_id pg_rank seq_num last_enqueued last_completed
-    numel_in numel_out timeout_ms ran_ms overflow_rank straggler_rank
+    numel_in numel_out timeout_ms ran_ms op_id collective_seq_id is_p2p overflow_rank straggler_rank
     oom_allocated_bytes oom_capacity_bytes oom_free_bytes oom_wanted_bytes oom_kills
     anon_rss_kib total_vm_kib blocked_s stuck_s mce_bank edac_controller
     aborted_at bar_at bar_total bar_percent v_num total batch micro_step mllog_step global_step

@@ -19,8 +19,8 @@ _ROWS = 65_536
 def running(value: F64, starts: I64, width: int, least: int) -> tuple[F64, F64]:
     """(median, spread) float64[n]."""
     finite = np.isfinite(value)
-    before = np.cumsum(finite) - finite  # finite values of all series before i
-    first = np.repeat(before[starts[:-1]] if len(value) else starts[:0], np.diff(starts))
+    seen = np.concatenate([[0], np.cumsum(finite)])  # finite values of all series
+    before, first = seen[:-1], np.repeat(seen[starts[:-1]], np.diff(starts))
     count = np.minimum(before - first, width)
     numbers = value[finite]
     median, spread = np.full(len(value), np.nan), np.full(len(value), np.nan)

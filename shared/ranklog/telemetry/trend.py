@@ -164,8 +164,9 @@ def _frozen(value: F64) -> Iterator[Movement]:
     for series in np.flatnonzero(same.any(axis=1)).tolist():
         runs = [(a, b + 1) for a, b in _runs(same[series]) if b + 2 - a >= _FROZEN_VALUES]
         inside = sum(b - a for a, b in runs)
-        if (same[series].sum() - inside) > _REPEATS_MAX * (value.shape[1] - inside):
-            continue
+        others = value.shape[1] - inside
+        if others < inside or same[series].sum() - inside > _REPEATS_MAX * others:
+            continue  # a count, or a rate that is set step by step
         for first, last in runs:
             if last - first + 1 < value.shape[1]:
                 at = float(value[series, first])
