@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ranklog.cli import flags
-from ranklog.cli.flags import Flag, Positional
+from ranklog.cli.flags import Flag, Positional, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +198,16 @@ COMMANDS: tuple[Command, ...] = (
         (SERIES_QUERY,),
         query=True,
         example="ranklog plot 'loss OR grad_norm' --run llama-8b --by rank --out loss.png",
+    ),
+    Command(
+        "tensorboard",
+        "provides series to an unchanged TensorBoard, over gRPC on loopback",
+        "ranklog.cli.tensorboard",
+        READING
+        + (Flag("--port", "of the provider (default 0: a free one)", "N", type=whole, default=0),),
+        (SERIES_QUERY,),
+        query=True,
+        example="ranklog tensorboard --run llama-8b",
     ),
     Command(
         "export",
