@@ -43,6 +43,21 @@ PROVEN = {
             "test_a_destination_that_is_down_costs_the_job_five_seconds_at_most"
         ],
     },
+    "a frame is refused for good": {
+        "agent/test_refused.py": [
+            "test_a_refused_frame_is_kept_with_its_reason_and_holds_up_nothing",
+            "test_who_waits_is_told_how_many_of_his_lines_were_refused",
+            "test_a_reader_sees_that_lines_are_missing_until_they_are_replayed",
+            "test_what_can_not_be_kept_is_told_as_dropped_by_its_stream",
+        ],
+    },
+    "much at once": {
+        "produce/test_load.py": [
+            "test_a_burst_of_a_hundred_thousand_lines_is_all_there_in_order",
+            "test_sixty_four_threads_at_once_lose_nothing_and_keep_their_order",
+            "test_eight_ranks_share_the_tmpfs_of_a_container_and_none_dies_of_it",
+        ],
+    },
     "rank killed in any way": {
         "produce/test_session.py": [
             "test_nothing_written_is_lost_however_the_process_ends",
