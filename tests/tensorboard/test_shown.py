@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,44 +15,19 @@ import pytest
 
 from ranklog.store.disk import DiskStore
 from tests.point_frames import T0
+from tests.tensorboard.processes import WAIT_S, provided
 from tests.tensorboard.training import SECOND, stored
 
 pytestmark = pytest.mark.sockets
 RANK_3, AGAIN, RANK_5 = "llama@17/0/rank 3", "llama@17/1/rank 3", "llama@17/0/rank 5"
-WAIT_S = 60
-
-
-@contextmanager
-def _process(words: list[str], pattern: str) -> Iterator[str]:
-    """A process until the end of the block; what of its output the pattern's group matched."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    assert process.stdout is not None
-    try:
-        said, ends_s = "", time.monotonic() + WAIT_S
-        while not (found := re.search(pattern, said)) and time.monotonic() < ends_s:
-            line = process.stdout.readline()
-            assert line, said
-            said += line
-        assert found is not None, said
-        yield found[1]
-    finally:
-        process.terminate()
-        process.wait(10)
-        process.stdout.close()
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("board")
     stored(DiskStore(folder / "store"))
-    provider = ["ranklog.cli.main", "tensorboard", "--store", str(folder / "store"), "--tenant", "acme"]
-    with _process([*provider, "--run", "llama"], r"--grpc_data_provider=(\S+)") as address:
-        board = ["tensorboard.main", "--host", "127.0.0.1", "--port", "0"]
-        found = _process([*board, f"--grpc_data_provider={address}"], r"at (http://[\d.:]+)")
-        with found as url:
-            yield url
+    with provided(folder / "store", "llama") as url:
+        yield url
 
 
 def _get(page: str, path: str, **words: str) -> Any:
