@@ -111,8 +111,9 @@ def _lines(folder: Path, found: dict[str, Any]) -> Iterator[str]:
         f"sent       {sent['frames']:,} frames, {shown_bytes(sent['bytes'])}, "
         f"last {_ago(sent['last_at'])}, refused {sent['refused']}"
     )
-    if found["refused"]["frames"] or found["refused"]["lost_frames"]:
-        yield f"refused    {_refused(folder, found['refused'])}"
+    kept = found.get("refused") or {}  # an agent from before this was kept may have told last
+    if kept.get("frames") or kept.get("lost_frames"):
+        yield f"refused    {_refused(folder, kept)}"
     yield (
         f"disk       {shown_bytes(space['used_bytes'])} of {shown_bytes(space['quota_bytes'])}"
         f"{', lost ' + format(found['lost_by_quota'], ',') + ' lines' if found['lost_by_quota'] else ''}"
