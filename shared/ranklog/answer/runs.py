@@ -13,7 +13,7 @@ from ranklog.limits import SECOND_NS
 from ranklog.model.frame import StreamEnd
 from ranklog.model.index import StreamEntry
 from ranklog.model.stream import Stream
-from ranklog.plan.overlap import union
+from ranklog.plan.overlap import difference, union
 
 # A run whose streams did not end and that said nothing for so long is silent.
 SILENT_AFTER_NS = 300 * SECOND_NS
@@ -32,10 +32,21 @@ class StreamSum:
     last_iteration: int | None = None
     end: StreamEnd | None = None
     entries: list[StreamEntry] = field(default_factory=list)
+    points: int = 0
+    point_ranges: list[tuple[int, int]] = field(default_factory=list)
 
-    def add(self, entry: StreamEntry) -> None:
+    def add_points(self, entry: StreamEntry) -> None:
+        """An entry of an index of points: its ranges are of records. Of those that were stored twice a
+        share of its points as large as that of its records counts."""
+        self.add(entry, points=True)
+        new = _size(difference(entry.ranges, union(self.point_ranges)))
+        self.points += entry.lines * new // max(1, _size(entry.ranges))
+        self.point_ranges += entry.ranges
+
+    def add(self, entry: StreamEntry, *, points: bool = False) -> None:
         self.entries.append(entry)
-        self.ranges += entry.ranges
+        if not points:
+            self.ranges += entry.ranges
         self.text_bytes += entry.text_bytes
         self.first_ns = _least(self.first_ns, entry.min_ts)
         self.last_ns = _most(self.last_ns, entry.max_ts)
@@ -48,15 +59,27 @@ class StreamSum:
         return sum(end - first for first, end in union(self.ranges))
 
 
-def sum_streams(entries: Iterable[StreamEntry]) -> list[StreamSum]:
-    """One sum per stream, by run, launch, attempt, rank and channel."""
+def _size(ranges: Iterable[tuple[int, int]]) -> int:
+    return sum(end - first for first, end in ranges)
+
+
+def sum_streams(
+    entries: Iterable[StreamEntry], points: Iterable[StreamEntry] = ()
+) -> list[StreamSum]:
+    """One sum per stream, by run, launch, attempt, rank and channel. `points`: of indexes of points."""
     sums: dict[str, StreamSum] = {}
     for entry in entries:
-        known = sums.get(entry.stream_id)
-        if known is None:
-            known = sums[entry.stream_id] = StreamSum(entry.stream, entry.stream_id)
-        known.add(entry)
+        _sum_of(entry, sums).add(entry)
+    for entry in points:
+        _sum_of(entry, sums).add_points(entry)
     return sorted(sums.values(), key=_place)
+
+
+def _sum_of(entry: StreamEntry, sums: dict[str, StreamSum]) -> StreamSum:
+    known = sums.get(entry.stream_id)
+    if known is None:
+        known = sums[entry.stream_id] = StreamSum(entry.stream, entry.stream_id)
+    return known
 
 
 def _place(item: StreamSum) -> tuple[Any, ...]:
@@ -79,10 +102,11 @@ def run_rows(
     now_ns: int,
     skipped: Sequence[dict[str, Any]] = (),
     told: Mapping[str, Told] | None = None,
+    points: Iterable[StreamEntry] = (),
 ) -> list[dict[str, Any]]:
-    """One object per launch, newest first. `told`: by run_id."""
+    """One object per launch, newest first. `told`: by run_id; `points`: entries of indexes of points."""
     launches: dict[str, list[StreamSum]] = {}
-    for item in sum_streams(entries):
+    for item in sum_streams(entries, points):
         launches.setdefault(item.stream.run_id, []).append(item)
     rows = [
         _run_row(sums, now_ns, skipped, (told or {}).get(run_id, Told()))
@@ -118,7 +142,7 @@ def _run_row(
             (i for item in sums if (i := item.last_iteration) is not None), default=None
         ),
         "lines": sum(item.lines for item in sums),
-        "points": 0,
+        "points": sum(item.points for item in sums),
         "bytes": sum(item.text_bytes for item in sums),
         "hosts": sorted({item.stream.host for item in sums if item.stream.host}),
         "owner": manifest.get("owner"),
@@ -209,6 +233,9 @@ def stream_rows(
             "last_ns": item.last_ns,
             "last": None if item.last_ns is None else render_time(item.last_ns),
             "last_iteration": item.last_iteration,
+            "alive_ns": max(
+                (ns for e in item.entries if (ns := e.alive_ns) is not None), default=None
+            ),
             "ended": item.end is not None,
             "exit_code": None if item.end is None else item.end.exit_code,
             "completeness": _stream_completeness(item, skipped),

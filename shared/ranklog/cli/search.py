@@ -10,10 +10,12 @@ from ranklog.answer.render import completeness_json, line_json, report_json, sel
 from ranklog.cli.arguments import names_of, query_text
 from ranklog.cli.console import Console
 from ranklog.cli.line_view import LineView
+from ranklog.cli.points import show_points
 from ranklog.cli.scope import exit_code, restrictions, say_completeness, say_scope
 from ranklog.cli.source import open_client
 from ranklog.cli.tables import print_table
 from ranklog.cli.times import zone_of
+from ranklog.client.point_answer import PointPage
 from ranklog.errors import BadInput
 
 if TYPE_CHECKING:
@@ -61,6 +63,12 @@ def _search(client: Client, arguments: argparse.Namespace, console: Console, zon
         show_plan(console, answer)
         return 0
     fields = names_of(arguments.fields)
+    if isinstance(answer, PointPage):
+        show_points(console, answer, fields, zone)
+        if not console.json:
+            _say_cut(console, answer, arguments)
+            say_completeness(console, answer.completeness, zone)
+        return exit_code(bool(answer.points), answer.completeness)
     if console.json:
         for line in answer.lines:
             console.object(select_fields(line_json(line), fields))

@@ -21,6 +21,7 @@ from ranklog.merge.groups import GroupMerge
 from ranklog.merge.lines import line_rank
 from ranklog.model import query as q
 from ranklog.model.answer import Report
+from ranklog.model.frame import KIND_POINT
 from ranklog.model.index import SiteCount, StreamEntry
 from ranklog.model.levels import parse_level
 from ranklog.plan.scope import STREAM_FIELDS, streams_hold
@@ -59,18 +60,22 @@ def list_runs(reader: Reader, query: q.Query, *, manifest: bool = False) -> List
             keys = reader.catalog.list_time(None, None, LINES_AND_POINTS).keys
             wanted = None
         loaded = reader.indexes.load(keys)
-    entries = [
-        entry
-        for index in loaded.indexes
-        for entry in index.head.streams
-        if wanted is None or entry.stream.run_id in wanted
-    ]
-    launches_seen = {(entry.stream.run, entry.stream.launch) for entry in entries}
+    entries, points = (
+        [
+            entry
+            for index in loaded.indexes
+            for entry in index.head.streams
+            if (index.head.kind == KIND_POINT) == of_points
+            and (wanted is None or entry.stream.run_id in wanted)
+        ]
+        for of_points in (False, True)
+    )
+    launches_seen = {(entry.stream.run, entry.stream.launch) for entry in (*entries, *points)}
     with timed(report, "scan"):
         told = load_manifests(reader.store, reader.tenant, launches_seen, whole=manifest)
     report.bytes_read = loaded.bytes_read + told.bytes_read
     report.warnings += told.warnings
-    rows = run_rows(entries, reader.now_ns(), loaded.failed, told.told)
+    rows = run_rows(entries, reader.now_ns(), loaded.failed, told.told, points)
     rows = [row for row in rows if _touches(row["first_ns"], row["last_ns"], query)]
     rows = _asked_for(rows, told, query, reader, report)
     if manifest:

@@ -53,8 +53,17 @@ class Local:
             full_scan=options.full_scan,
             timeout_s=options.timeout_s,
         )
+        if asked.kind == "point":
+            return self._points(asked, options)
         answer = search(self.reader, asked, groups=options.groups, keep=options.pin)
         return replace(answer, fields=options.fields)
+
+    def _points(self, asked: Query, options: SearchOptions) -> Answer:
+        if options.pin or options.explain:
+            raise BadInput("points are neither pinned nor explained", hint="leave that out")
+        with _needing_arrays():
+            from ranklog.client.point_page import search_page
+        return search_page(self.reader, asked, options.fields)
 
     def _pinned(self, name: str, query: str, given: Restrictions, options: SearchOptions) -> Answer:
         """A pinned search again, or its next page; `limit` can only make a page shorter."""
@@ -86,6 +95,10 @@ class Local:
         )
         from ranklog.client.counting import count
 
+        if asked.kind == "point":
+            with _needing_arrays():
+                from ranklog.client.point_page import count_points
+            return count_points(self.reader, asked)
         return count(self.reader, asked)
 
     def close(self) -> None:

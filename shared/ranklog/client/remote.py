@@ -19,6 +19,7 @@ from ranklog.client.answer import Answer, CountAnswer, Listing
 from ranklog.client.follow import Hole
 from ranklog.client.options import CountOptions, SearchOptions
 from ranklog.client.outliers_answer import OutliersAnswer
+from ranklog.client.point_answer import PointPage
 from ranklog.client.series_options import SeriesOptions
 from ranklog.client.stacks_answer import StacksAnswer
 from ranklog.client.tail_items import TailItem, TailPage
@@ -119,6 +120,14 @@ class Remote:
 
     def _page(self, words: Mapping[str, Any], fields: tuple[str, ...]) -> Answer:
         found = self._ask("POST", "/v1/search", words)
+        if "points" in found:
+            return PointPage(
+                completeness=read_completeness(found["completeness"]),
+                report=read_report(found["report"]),
+                truncated=found["truncated"],
+                fields=fields,
+                points=found["points"],
+            )
         return Answer(
             [read_line(item) for item in found["lines"]],
             read_completeness(found["completeness"]),

@@ -7,7 +7,7 @@ network and no Python variable; settings are locked before the user's words run.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +18,12 @@ import pyarrow as pa
 from ranklog import limits
 from ranklog.answer.render import render_time
 from ranklog.client.answer import Tabular
+from ranklog.client.point_relation import (
+    EMPTY_POINTS,
+    point_columns,
+    points_sql,
+    register_points,
+)
 from ranklog.client.reader import Reader
 from ranklog.client.relation import (
     SKIPS_TABLE,
@@ -32,8 +38,9 @@ from ranklog.errors import BadQuery, Corrupt, Unavailable
 from ranklog.layout.index import SegmentIndex
 from ranklog.model import query as q
 from ranklog.model.answer import Completeness, Report
+from ranklog.plan.point_plan import whole_scan
 from ranklog.plan.segments import Kept, plan_scan
-from ranklog.plan.tasks import Lines
+from ranklog.plan.tasks import Lines, SegmentScan
 from ranklog.scan.engine import interrupted_after, reason
 from ranklog.scan.fields import text_literal
 from ranklog.scan.files import RangedObject
@@ -48,11 +55,6 @@ SELECT make_timestamp_ns(0) AS ts, 0::BIGINT AS ts_ns, ''::VARCHAR AS run, ''::V
   0::SMALLINT AS level, ''::VARCHAR AS call_site, ''::VARCHAR AS function, ''::VARCHAR AS logger,
   0::BIGINT AS iteration, ''::VARCHAR AS text, false AS copy, ''::VARCHAR AS source,
   0::SMALLINT AS flags WHERE false
-"""
-_POINTS = """
-SELECT make_timestamp_ns(0) AS ts, 0::BIGINT AS ts_ns, ''::VARCHAR AS run, ''::VARCHAR AS run_id,
-  0::INTEGER AS attempt, 0::INTEGER AS rank, ''::VARCHAR AS host, 0::BIGINT AS iteration,
-  ''::VARCHAR AS series, MAP {'': ''} AS dims, 0::DOUBLE AS value WHERE false
 """
 _READING = frozenset(["SELECT", "EXPLAIN"])
 
@@ -87,18 +89,22 @@ def _whole_times(column: pa.Array) -> pa.Array:
 
 
 def run_sql(reader: Reader, statement: str, query: q.Query) -> SqlAnswer:
-    """Run one SELECT over the lines in scope. Raises BadQuery, Corrupt, Unavailable."""
+    """Run one SELECT over the lines and points in scope. Raises BadQuery, Corrupt, Unavailable."""
     report = Report()
     with timed(report, "list"):
-        scope = open_scope(reader, query, None, report)
+        scope = open_scope(reader, query, None, report, points=True)
     connection = duckdb.connect(":memory:")
     files = RangedFiles()
     try:
         _check_statement(connection, statement)
-        paths = _segment_paths(reader.store, scope, files)
+        paths = _segment_paths(reader.store, scope.indexes, files, _whole)
+        points = _segment_paths(reader.store, scope.points, files, whole_scan)
         connection.register_filesystem(files)
-        _create_views(connection, scope, paths, query)
-        _lock(connection, list(paths.values()))
+        register_tables(connection, {**scope.indexes, **scope.points}, scope.skips)
+        _name_files(connection, {**paths, **points})
+        _create_lines(connection, scope, paths)
+        _create_points(connection, scope, points)
+        _lock(connection, [*paths.values(), *points.values()])
         with timed(report, "scan"), interrupted_after(connection, reader.deadline_s):
             table = _fetch(connection, statement)
         _refuse_damage(files)
@@ -138,20 +144,25 @@ def _check_statement(connection: duckdb.DuckDBPyConnection, statement: str) -> N
         raise BadQuery(f"{kind} does not read", hint="this is read-only: write a SELECT")
 
 
-def _segment_paths(store: Store, scope: Scope, files: RangedFiles) -> dict[int, str]:
+def _segment_paths(
+    store: Store,
+    indexes: Mapping[int, SegmentIndex],
+    files: RangedFiles,
+    whole: Callable[[int, SegmentIndex], SegmentScan],
+) -> dict[int, str]:
     """Where DuckDB finds each segment. Raises Corrupt for one that is missing or damaged."""
     paths: dict[int, str] = {}
-    for number, index in scope.indexes.items():
+    for number, index in indexes.items():
         segment = index.head.segment
         if segment is None:
             continue
         local = store.local_path(segment.key)
         if local is None:
-            paths[number] = files.add(RangedObject(store, _whole(number, index), files.pool))
+            paths[number] = files.add(RangedObject(store, whole(number, index), files.pool))
         elif local.exists():
             # all of it: what a statement reads is DuckDB's to know
             with _naming(segment.key):
-                check_file(local, local.stat(), _whole(number, index))
+                check_file(local, local.stat(), whole(number, index))
             paths[number] = str(local)
         else:
             raise Corrupt(f"segment {segment.key} is missing")
@@ -175,25 +186,27 @@ def _refuse_damage(files: RangedFiles) -> None:
             raise damage
 
 
-def _whole(number: int, index: SegmentIndex) -> Any:
+def _whole(number: int, index: SegmentIndex) -> SegmentScan:
     kept = Kept(range(len(index.head.row_groups)))
     return plan_scan(number, index, kept, q.Everything(), Lines())
 
 
-def _create_views(
-    connection: duckdb.DuckDBPyConnection, scope: Scope, paths: dict[int, str], query: q.Query
+def _name_files(connection: duckdb.DuckDBPyConnection, paths: Mapping[int, str]) -> None:
+    connection.execute("CREATE TEMP TABLE segment_files (segment INTEGER, path VARCHAR)")
+    cases = " ".join(f"({number}, {text_literal(path)})," for number, path in paths.items())
+    if cases:
+        connection.execute(f"INSERT INTO segment_files VALUES {cases.rstrip(',')}")
+
+
+def _create_lines(
+    connection: duckdb.DuckDBPyConnection, scope: Scope, paths: Mapping[int, str]
 ) -> None:
-    connection.execute(f"CREATE VIEW points AS {_POINTS}")
     if not paths:
         connection.execute(f"CREATE VIEW lines AS {_EMPTY_LINES}")
         return
-    register_tables(connection, scope.indexes, scope.skips)
     columns = segment_columns(scope.indexes.values())
     overflow = overflow_columns(scope.indexes.values())
     names = ", ".join(text_literal(path) for path in paths.values())
-    cases = " ".join(f"({number}, {text_literal(path)})," for number, path in paths.items())
-    connection.execute("CREATE TEMP TABLE segment_files (segment INTEGER, path VARCHAR)")
-    connection.execute(f"INSERT INTO segment_files VALUES {cases.rstrip(',')}")
     source = (
         f"(SELECT s.segment, r.* EXCLUDE (filename) "
         f"FROM read_parquet([{names}], filename=true, union_by_name=true) AS r "
@@ -204,6 +217,19 @@ def _create_views(
     where = _scope_sql(scope)
     lines = lines_sql(source, columns, overflow=overflow)
     connection.execute(f"CREATE TEMP VIEW lines AS {lines} WHERE {where}")
+
+
+def _create_points(
+    connection: duckdb.DuckDBPyConnection, scope: Scope, paths: Mapping[int, str]
+) -> None:
+    if not paths:
+        connection.execute(f"CREATE VIEW points AS {EMPTY_POINTS}")
+        return
+    indexes = {number: scope.points[number] for number in paths}
+    register_points(connection, indexes)
+    columns = point_columns(indexes.values())
+    points = points_sql(paths.values(), columns, _scope_sql(scope))
+    connection.execute(f"CREATE TEMP VIEW points AS {points}")
 
 
 def _scope_sql(scope: Scope) -> str:

@@ -122,7 +122,9 @@ def _row_groups(
         if of_points:
             part = slice(first - records, end - records)
             at = order.rec[part]
-            told = np.unique(at).astype(np.int64)
+            seen = np.zeros(records, np.bool_)
+            seen[at] = True
+            told = np.flatnonzero(seen)
         else:
             told = np.arange(first, end, dtype=np.int64)
         bounds = {name: _bounds(column[told]) for name, column in numbers.items()}

@@ -1,16 +1,16 @@
 """From loaded indexes of points to scans: which series and row groups might hold a match. Pure.
 
-A term answers True: every point, False: none, None: doubt. It is asked twice: of each series with the
-bounds of the whole segment, and of each row group that has points of the series that are left.
+A term answers True: every point, False: none, None: doubt. It is asked twice: of the series, as sets,
+with the bounds of the whole segment, and of each row group that has points of series that are left.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, pairwise
-from typing import Any, TypeAlias
+from itertools import accumulate
+from typing import Any
 
 from ranklog.errors import Corrupt
 from ranklog.layout import point_schema as ps
@@ -19,7 +19,7 @@ from ranklog.model import query as q
 from ranklog.model.frame import KIND_POINT
 from ranklog.model.index import Bounds, RowGroup, StreamEntry
 from ranklog.plan.near import NearKeys
-from ranklog.plan.overlap import intersection, union
+from ranklog.plan.overlap import difference, intersection, union
 from ranklog.plan.point_terms import (
     VALUE,
     PointResolver,
@@ -49,8 +49,6 @@ from ranklog.plan.values import Regexes
 _BOUNDED = {"iteration": ps.ITERATION, "time": ps.TS, "seq": ps.SEQ, VALUE: ps.VALUE}
 # Row ranges of a scan; beyond it the gaps are read as well, and the terms decide.
 _ROW_RANGES_MAX = 256
-# Series by place -> what the terms on series say of it.
-_OfSeries: TypeAlias = "Callable[[InSeries], Answer]"
 
 
 @dataclass(slots=True)
@@ -168,16 +166,17 @@ class SegmentPoints:
 
     def prune(self, expr: LeafExpr) -> tuple[Pairs, bool]:
         """Row ranges that might match, and whether every row in them does."""
-        whole = _GroupFacts(self, self._whole())
-        series, certain = self._series(expr, whole)
-        rows = tuple((self.edges[a], self.edges[b]) for a, b in series)
+        might, surely = self._series(expr, _GroupFacts(self, self._whole()))
+        if not might:
+            return (), False
+        certain = not difference(might, surely)
+        rows = tuple((self.edges[a], self.edges[b]) for a, b in might)
         kept = []
         for i in self.point_groups:
             group = self.index.head.row_groups[i]
-            if not _overlaps(group, rows):
-                continue
-            answer = True if certain else _GroupFacts(self, group).judge(expr, _doubt)
-            if answer is not False:
+            if _overlaps(group, rows) and (
+                certain or _GroupFacts(self, group).judge(expr) is not False
+            ):
                 kept.append(group)
         return tuple(intersection(rows, row_ranges(kept))), certain
 
@@ -192,42 +191,34 @@ class SegmentPoints:
         streams = frozenset().union(*(group.streams for group in groups))
         return RowGroup(0, self.index.head.rows, {}, bounds, streams, frozenset(), False, (0, 0))
 
-    def _series(self, expr: LeafExpr, whole: _GroupFacts) -> tuple[Pairs, bool]:
-        """Ranges of series that might match, and whether all of their points do."""
-        count = len(self.table)
-        asked = any_term(expr, lambda leaf: isinstance(leaf, InSeries))
-        if not asked:
-            answer = whole.judge(expr, _doubt)
-            return ((0, count),) if answer is not False and count else (), answer is True
-        edges = sorted({0, count, *self._set_edges(expr)})
-        kept, certain = [], True
-        for start, end in pairwise(edges):
-            answer = whole.judge(expr, lambda leaf, at=start: _within(self.slots[leaf.slot], at))  # type: ignore[misc]
-            if answer is not False:
-                kept.append((start, end))
-                certain = certain and answer is True
-        return tuple(union(kept)), certain
-
-    def _set_edges(self, expr: LeafExpr) -> Iterator[int]:
-        """Where sets of series begin and end: between two of these all series are alike."""
+    def _series(self, expr: LeafExpr, whole: _GroupFacts) -> tuple[Pairs, Pairs]:
+        """Series that might have a match, and those of which every point surely is one."""
+        everything: Pairs = ((0, len(self.table)),) if len(self.table) else ()
+        if isinstance(expr, InSeries):
+            return self.slots[expr.slot], self.slots[expr.slot]
+        if isinstance(expr, q.Not):
+            might, surely = self._series(expr.item, whole)
+            return tuple(difference(everything, surely)), tuple(difference(everything, might))
         if isinstance(expr, (q.And, q.Or)):
+            both = isinstance(expr, q.And)
+            join = intersection if both else _either
+            might = surely = everything if both else ()
             for item in expr.items:
-                yield from self._set_edges(item)
-        elif isinstance(expr, q.Not):
-            yield from self._set_edges(expr.item)
-        elif isinstance(expr, InSeries):
-            for pair in self.slots[expr.slot]:
-                yield from pair
+                item_might, item_surely = self._series(item, whole)
+                might, surely = tuple(join(might, item_might)), tuple(join(surely, item_surely))
+            return might, surely
+        answer = whole.judge(expr)
+        return () if answer is False else everything, everything if answer else ()
+
+
+def _either(a: Pairs, b: Pairs) -> Pairs:
+    return tuple(union((*a, *b)))
 
 
 def _within(ranges: Pairs, at: int) -> Answer:
     """Whether the number is in one of the ranges, which ascend."""
     i = bisect_left(ranges, (at + 1,)) - 1
     return i >= 0 and ranges[i][0] <= at < ranges[i][1]
-
-
-def _doubt(leaf: InSeries) -> Answer:
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,21 +228,20 @@ class _GroupFacts:
     segment: SegmentPoints
     group: RowGroup
 
-    def judge(self, expr: LeafExpr, of_series: _OfSeries) -> Answer:
+    def judge(self, expr: LeafExpr) -> Answer:
+        """What all of the rows say; of series nothing is known here."""
         if isinstance(expr, q.Everything):
             return True
         if isinstance(expr, Nothing):
             return False
         if isinstance(expr, q.And):
-            found = [self.judge(item, of_series) for item in expr.items]
+            found = [self.judge(item) for item in expr.items]
             return False if False in found else None if None in found else True
         if isinstance(expr, q.Or):
-            return any_of(self.judge(item, of_series) for item in expr.items)
+            return any_of(self.judge(item) for item in expr.items)
         if isinstance(expr, q.Not):
-            inner = self.judge(expr.item, of_series)
+            inner = self.judge(expr.item)
             return None if inner is None else not inner
-        if isinstance(expr, InSeries):
-            return of_series(expr)
         if isinstance(expr, InContexts):
             return None if self.segment.slots[expr.slot] else False
         if isinstance(expr, InStreams):
@@ -331,6 +321,19 @@ def _scan(
     )
 
 
+def whole_scan(number: int, index: SegmentIndex) -> SegmentScan:
+    """Every column of every point of a segment, which has one."""
+    facts = SegmentPoints(index, ())
+    columns = (*ps.RECORD_COLUMNS, *ps.POINT_COLUMNS, *ps.SUMMARY_COLUMNS)
+    plan = PointPlan(q.Everything(), Points(columns))
+    rows, kept = facts.everything, facts.point_groups
+    scan = _scan(number, index, facts, rows, kept, plan, certain=True)
+    names = frozenset(name for group in index.head.row_groups for name in group.chunks)
+    small = sorted(_parts(index, kept, names, facts.table.records, whole=True))
+    sums = pack_sums(index.sums[0], small) if index.sums else ""
+    return replace(scan, small=_joined(small), sums=sums)
+
+
 def needed_columns(expr: LeafExpr, shape: Points) -> frozenset[str]:
     """Columns that a scan reads."""
     wanted = {ps.REC, ps.SID, ps.STREAM, ps.SEQ, *shape.columns}
@@ -361,9 +364,15 @@ def _asked(expr: LeafExpr) -> Iterable[str]:
 
 
 def _parts(
-    index: SegmentIndex, kept: Sequence[int], needed: frozenset[str], records: int
+    index: SegmentIndex,
+    kept: Sequence[int],
+    needed: frozenset[str],
+    records: int,
+    *,
+    whole: bool = False,
 ) -> Iterator[Part]:
-    """Chunks of the needed columns, with their checksums: all records, and the points that are left."""
+    """Chunks of the needed columns, with their checksums: all records, and the points that are left.
+    `whole`: with the columns that are null in rows of a kind."""
     groups = index.head.row_groups
     chosen = {*kept, *(i for i, group in enumerate(groups) if group.first_row < records)}
     for i in sorted(chosen):
@@ -371,7 +380,7 @@ def _parts(
         at = 1 + i * len(chunks)
         sums = index.sums[at : at + len(chunks)] or (0,) * len(chunks)
         for (name, (offset, length)), crc in zip(chunks.items(), sums, strict=True):
-            if name in needed and (name in ps.RECORD_COLUMNS) == of_records:
+            if name in needed and (whole or (name in ps.RECORD_COLUMNS) == of_records):
                 yield offset, offset + length, crc
 
 
