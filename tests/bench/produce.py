@@ -130,7 +130,7 @@ def measure(chosen: list[Case], rounds: int) -> dict[str, float]:
 
 def show(chosen: list[Case], least: dict[str, float]) -> None:
     unit = least["logging to a FileHandler"]
-    print(f"{'one call':50} {'ns':>8} {'ratio':>7} {'mark':>6}")
+    print(f"\n{'one call':50} {'ns':>8} {'ratio':>7} {'mark':>6}")
     for case in chosen:
         taken_off = least[case.beside] if case.beside else 0.0
         cost = least[case.name] - taken_off
@@ -210,9 +210,9 @@ def main() -> None:
             ring = bench.producer.ring
             if ring is None or ring.path.stat().st_size < MIB + HEADER_BYTES:
                 raise SystemExit("no room for a ring")
+            training(bench, 60 if quick else 240)  # before peers have threads here
             chosen = cases(bench, folder)
             show(chosen, measure(chosen, 6 if quick else 30))
-            training(bench, 60 if quick else 240)
             memory(folder, on_tmpfs / "memory")
             imports(5 if quick else 20)
             bench.producer.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import logging.handlers
+import os
 import queue
 import time
 import warnings
@@ -47,6 +48,8 @@ def peers(
     with contextlib.suppress(ImportError):
         yield ("OpenTelemetry, batches to nowhere", logged(_opentelemetry_handler()))
     with contextlib.suppress(ImportError):
+        # Its cheapest store, though it asks for a database by now.
+        os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
         import mlflow
 
         mlflow.set_tracking_uri(f"file:{folder / 'mlruns'}")

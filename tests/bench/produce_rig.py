@@ -113,7 +113,7 @@ def training(bench: Bench, pairs: int, steps: int = 30) -> None:
             if turn >= 0:
                 for kind, found in shares.items():
                     found.append(took[kind] / took["none"] - 1)
-    print(f"\ntraining loop, 10 lines a step of 1.3 ms, {pairs} pairs of blocks of {steps} steps")
+    print(f"training loop, 10 lines a step of 1.3 ms, {pairs} pairs of blocks of {steps} steps")
     for kind, name in (("ours", "ranklog, mark 1 %"), ("file", "a FileHandler")):
         middle = statistics.fmean(shares[kind])
         half = 1.96 * statistics.stdev(shares[kind]) / pairs**0.5

@@ -24,6 +24,8 @@ class Rude:
     def __str__(self): raise RuntimeError("no")
     def __repr__(self): return "<rude>"
 def wrapped(message, *args): log.info(message, *args, stacklevel=2)
+def success(self, message, *args): self._log(25, message, args)
+logging.Logger.success = success
 def named(name): logging.getLogger(name).info("by name")
 ranklog.init(run="r", level="DEBUG")
 OTHER
@@ -49,6 +51,7 @@ def say():
     log.info("with extra", extra={"shard": 7})
     log.log(25, "level 25")
     wrapped("from %s", "elsewhere")
+    log.success("by a method of %s", "theirs")
     named("c"); named("d"); named("c")
     logging.info("by the module"); logging.log(15, "at %d", 15)
     logging.LoggerAdapter(log, {}).info("adapted")

@@ -7,6 +7,8 @@ from contextvars import ContextVar
 from types import CodeType
 from typing import Any
 
+VERSION: int
+
 class RingFields:
     @property
     def memory(self) -> mmap.mmap: ...

@@ -12,6 +12,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+# Of what Python and C know of each other: hot.h has it too. In a checkout what was compiled may be old.
+VERSION = 1
 # Where the interpreter is given away only behind a call and at a jump backwards; see ring.py.
 FILLED_BEFORE_ANYBODY_ELSE_RUNS = (
     sys.version_info >= (3, 11) and getattr(sys, "_is_gil_enabled", lambda: True)()
@@ -26,7 +28,7 @@ def _found() -> Any:
         from ranklog.produce import _hot
     except ImportError:
         return None
-    return _hot
+    return _hot if getattr(_hot, "VERSION", 0) == VERSION else None
 
 
 hot = _found()

@@ -74,9 +74,13 @@ def _replacement(
     root, alone = logging.getLogger(), [ours]
 
     def find(logger: logging.Logger, frame: Any, level: int) -> Call | None:
-        """None where a record is needed after all: a subclass, or somebody patched Logger."""
+        """None where a record is needed after all: a subclass, somebody patched Logger or calls `_log`."""
+        caller: Any = get_frame(1)
+        if caller.f_code is _log.__code__:
+            caller = caller.f_back
         if (
-            type(logger) not in _PLAIN_LOGGERS
+            caller.f_code.co_filename != _SOURCE
+            or type(logger) not in _PLAIN_LOGGERS
             or logger_class.handle is not handle
             or logger_class.makeRecord is not make_record
         ):
@@ -120,8 +124,9 @@ def _replacement(
             ):
                 if level < ours.level:
                     return
+                frame: Any = None  # and stays so where a program calls `_log` at its top
                 try:
-                    frame: Any = get_frame(2)
+                    frame = get_frame(2)
                     call = producer.by_template.get(msg) if args else None
                     if (
                         call is None
@@ -135,8 +140,9 @@ def _replacement(
                         producer.line(call, msg, args)
                         return
                 except Exception:
-                    trouble.swallow("taking a log record")
-                    return
+                    if frame is not None:
+                        trouble.swallow("taking a log record")
+                        return
         if _COUNTS_OWN_FRAMES and stacklevel > 1:
             stacklevel += 1
         original(self, level, msg, args, exc_info, extra, stack_info, stacklevel)

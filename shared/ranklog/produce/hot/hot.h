@@ -16,6 +16,8 @@
 #error "CPython from 3.11 on, with its lock; the Python form is used elsewhere"
 #endif
 
+/* As compiled.py has it: one more with each change of what Python and C know of each other. */
+#define VERSION 1
 /* As ring.py has them; a test compares what both forms write. */
 #define HEADER_BYTES 4096
 #define HEAD_WORD 8

@@ -235,6 +235,11 @@ static PyObject *log_get(PyObject *self, PyObject *object, PyObject *type) {
     return object == NULL || object == Py_None ? Py_NewRef(self) : PyMethod_New(self, object);
 }
 
+static PyMemberDef log_members[] = {
+    {"__wrapped__", T_OBJECT, offsetof(LogMethod, slow), READONLY, NULL}, /* for inspect.signature */
+    {NULL, 0, 0, 0, NULL},
+};
+
 PyTypeObject LogMethodType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ranklog.produce._hot.LogMethod",
     .tp_basicsize = sizeof(LogMethod),
@@ -247,4 +252,5 @@ PyTypeObject LogMethodType = {
     .tp_traverse = (traverseproc)log_traverse,
     .tp_clear = (inquiry)log_clear,
     .tp_descr_get = log_get,
+    .tp_members = log_members,
 };

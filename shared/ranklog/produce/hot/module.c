@@ -133,7 +133,8 @@ PyMODINIT_FUNC PyInit__hot(void) {
         return NULL;
     }
     PyObject *module = intern_names() < 0 ? NULL : PyModule_Create(&definition);
-    if (module != NULL && add_types(module) < 0)
+    if (module != NULL &&
+        (add_types(module) < 0 || PyModule_AddIntConstant(module, "VERSION", VERSION) < 0))
         Py_CLEAR(module);
     return module;
 }
