@@ -6,7 +6,8 @@ Answers are True: every row, False: no row, None: doubt.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
 
 from ranklog.layout import schema
 from ranklog.layout.index import SegmentIndex
@@ -162,13 +163,21 @@ class FieldTerm:
             return None
         return self._facts.streams.hits(term, self._facts.index)
 
-    def _metadata(self, term: q.Field, described: RowGroup, group: int) -> Answer:
-        head = self._facts.index.head
-        names = {t: schema.metadata_column(t, term.key) for t in schema.METADATA_TYPES}
+    @cached_property
+    def _columns(self) -> dict[str, str] | None:
+        """Metadata columns of the term's key in the segment, by type; None: some values have none."""
+        assert isinstance(self._term, q.Field)
+        head, key = self._facts.index.head, self._term.key
+        names = {t: schema.metadata_column(t, key) for t in schema.METADATA_TYPES}
         if any(name in head.overflow for name in names.values()):
             return None
-        there = [t for t, name in names.items() if name in head.columns]
-        numbers = [described.bounds.get(names[t]) for t in there if t != "str"]
+        return {t: name for t, name in names.items() if name in head.columns}
+
+    def _metadata(self, term: q.Field, described: RowGroup, group: int) -> Answer:
+        there = self._columns
+        if there is None:
+            return None
+        numbers = [described.bounds.get(name) for t, name in there.items() if t != "str"]
         return any_of(
             self._metadata_value(term, value, there, numbers, group) for value in term.values
         )
@@ -177,7 +186,7 @@ class FieldTerm:
         self,
         term: q.Field,
         value: q.Value,
-        there: Sequence[str],
+        there: Collection[str],
         numbers: Sequence[Bounds | None],
         group: int,
     ) -> Answer:
