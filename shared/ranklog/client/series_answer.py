@@ -89,7 +89,7 @@ class Series:
         }
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class SeriesAnswer(Tabular):
     """`points` in groups; `read`: points of each group before any were left out. `events`: what was
     detected. `shown`: which method left points out, None where none were. `next`: cursor of the groups
@@ -105,6 +105,10 @@ class SeriesAnswer(Tabular):
     method: str | None = None
     stat: str = "mean"
     next: str | None = None
+
+    def __repr__(self) -> str:
+        names = ", ".join(sorted({one.name for one in self}))
+        return f"<{len(self)} series, {len(self.points.table)} points: {names:.200}>"
 
     def __len__(self) -> int:
         """Number of series."""

@@ -9,7 +9,7 @@ import functools
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -21,8 +21,8 @@ from ranklog.scan.stop import current_stop
 if TYPE_CHECKING:
     from ranklog.scan.filesystem import RangedFiles
 
+_NO_PROGRESS_BAR = "SET enable_progress_bar = false"
 _SETTINGS = (
-    "SET enable_progress_bar = false",
     "SET autoinstall_known_extensions = false",
     "SET autoload_known_extensions = false",
     "SET preserve_insertion_order = false",
@@ -40,6 +40,8 @@ class Engine:
         self._connection = duckdb.connect(":memory:")
         self._files: RangedFiles | None = None
         self._lock = threading.Lock()
+        with suppress(duckdb.InvalidInputException):  # a notebook without ipywidgets has no bar
+            self._connection.execute(_NO_PROGRESS_BAR)
         for setting in _SETTINGS:
             self._connection.execute(setting)
         self._connection.execute(f"SET threads = {threads or os.cpu_count() or 1}")
