@@ -257,6 +257,7 @@ def cut_groups(answer: SeriesAnswer, groups: Sequence[int]) -> SeriesAnswer:
     starts = np.cumsum([0, *map(len, places)]).astype(np.int64)
     at = {group: i for i, group in enumerate(groups)}
     events = [{**e, "group": at[e["group"]]} for e in answer.events if e["group"] in at]
+    events.sort(key=lambda event: event["group"])
     return replace(
         answer,
         points=Grouped(answer.points.table.take(rows), starts),

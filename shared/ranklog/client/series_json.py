@@ -55,18 +55,26 @@ def read_answer(found: Mapping[str, Any]) -> SeriesAnswer:
         next=found["next"],
     )
     answer.events = [
-        {**event, "group": group, "iterations": tuple(event["iterations"])}
-        for group, one in enumerate(series)
-        for event in one["events"]
+        _event(event, group) for group, one in enumerate(series) for event in one["events"]
     ]
     return answer
+
+
+def _event(event: Mapping[str, Any], group: int) -> dict[str, Any]:
+    spans = {name: tuple(event[name]) for name in ("iterations", "ts_ns")}
+    numbers = {name: _number(event[name]) for name in ("value", "baseline", "score")}
+    return {**event, **spans, **numbers, "group": group}
+
+
+def _number(value: Any) -> Any:
+    return _FLOATS[value] if isinstance(value, str) else value
 
 
 def _table(one: Mapping[str, Any]) -> PointTable:
     values = one["values"]
     rows = len(values)
     missing = np.array([value is None for value in values], np.bool_)
-    numbers = [np.nan if v is None else _FLOATS[v] if isinstance(v, str) else v for v in values]
+    numbers = [np.nan if value is None else _number(value) for value in values]
     iterations = [ABSENT if at is None else at for at in one["iterations"] or [None] * rows]
     zeros = np.zeros(rows, np.int32)
     rank = ABSENT if one["rank"] is None else one["rank"]
