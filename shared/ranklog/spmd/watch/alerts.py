@@ -98,7 +98,8 @@ class Alerts:
             for c in self.fired.values()
         ]
         flaps = [[*key, count] for key, count in self._flaps.items()]
-        return {"fired": rows, "flaps": flaps}
+        waiting = [[*key, rounds] for key, rounds in self._waiting.items()]
+        return {"fired": rows, "flaps": flaps, "waiting": waiting}
 
     def read(self, said: dict[str, Any]) -> None:
         """Go on from what to_json said."""
@@ -106,6 +107,7 @@ class Alerts:
             condition = Condition(kind, subject, since, verdict, tuple(ranks), facts, single)
             self.fired[condition.key] = condition
         self._flaps = {(kind, subject): count for kind, subject, count in said["flaps"]}
+        self._waiting = {(kind, subject): rounds for kind, subject, rounds in said["waiting"]}
 
 
 def _grouped(conditions: Sequence[Condition]) -> list[list[Condition]]:

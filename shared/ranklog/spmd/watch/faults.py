@@ -35,7 +35,8 @@ _FIRM = frozenset(
     ["xid", "gpu_fault", "machine", "node_failure", "link_down", "ib_error", "oom_host"]
 )
 _ENDED = re.compile(r"Exited with exit code [1-9]|Killed|Segmentation fault|Aborted|Bus error")
-_HEADS_KEPT = 1_024
+_HEADS_KEPT, _SHAPES_KEPT = 1_024, 4_096
+_DIGITS = re.compile(r"[\d.e+-]+")
 _KEPT = 256  # signs of one class that are kept
 _TEXT = 200
 # An error is told after so many usual gaps without a new iteration, and so long, at least. Before the
@@ -69,12 +70,13 @@ class Faults:
     def __init__(self) -> None:
         self._heads: OrderedDict[tuple[str, int], Line] = OrderedDict()
         self._faults: dict[str, Fault] = {}
+        self._plain: dict[str, bool] = {}
         self.success_ns: int | None = None
         self.outside_ns: int | None = None
 
     def take(self, lines: Iterable[Line]) -> None:
         """Read signs from new lines; the heads of their records may have come earlier."""
-        new = list(lines)
+        new = [line for line in lines if not self._is_plain(line)]
         fresh = {(line.stream_id, line.seq) for line in new}
         wanted = {(line.stream_id, line.group) for line in new if line.group is not None}
         heads = [head for place, head in self._heads.items() if place in wanted - fresh]
@@ -86,6 +88,18 @@ class Faults:
                 self._heads[line.stream_id, line.seq] = line
         while len(self._heads) > _HEADS_KEPT:
             self._heads.popitem(last=False)
+
+    def _is_plain(self, line: Line) -> bool:
+        """Whether it counts an iteration in words that hold no sign: most lines are so."""
+        if line.iteration is None or (line.level or 0) >= ERROR:
+            return False
+        shape = _DIGITS.sub("", line.text)
+        known = self._plain.get(shape)
+        if known is None:
+            known = not read_signs([line], {}, {})
+            if len(self._plain) < _SHAPES_KEPT:
+                self._plain[shape] = known
+        return known
 
     def _add(self, sign: Sign) -> None:
         if sign.kind == "success":

@@ -115,7 +115,15 @@ class Ranks:
     def lagging(self, pace: Pace, patience: Patience, *, stalled: bool) -> list[OddRank]:
         """Ranks that speak of iterations long done; in a stall who stopped first; by rank."""
         live = self._live()
-        behind = [odd for pulse in live if (odd := _behind(pulse, pace, patience)) is not None]
+        usual, patient = pace.gap_ns, 0.0
+        if usual is not None:
+            each = statistics.median(count for _, count in pace.gaps)
+            patient = pace.patience_ns(patience) / max(usual, 1) * each
+        behind = [
+            odd
+            for pulse in (live if patient else ())
+            if (odd := _behind(pulse, pace.highest or 0, patient, patience)) is not None
+        ]
         found = {odd.rank: odd for odd in behind}
         for odd in _stopped_first(live, pace) if stalled else ():
             found.setdefault(odd.rank, odd)
@@ -147,15 +155,12 @@ def _silent(pulse: RankPulse, pace: Pace, patience: Patience, now_ns: int) -> Od
     return OddRank(pulse.rank, verdict, now_ns - pulse.last_ns)
 
 
-def _behind(pulse: RankPulse, pace: Pace, patience: Patience) -> OddRank | None:
-    """It speaks, of iterations that its peers did long ago."""
-    usual = pace.gap_ns
-    if usual is None or pace.highest is None or pulse.iteration is None or len(pulse.steps) < _MIN:
+def _behind(pulse: RankPulse, highest: int, patient: float, patience: Patience) -> OddRank | None:
+    """It speaks, of iterations that its peers did long ago: `patient` of them at least."""
+    if pulse.iteration is None or len(pulse.steps) < _MIN:
         return None
-    behind = pace.highest - pulse.iteration
-    each = statistics.median(count for _, count in pace.gaps)
-    patient = pace.patience_ns(patience) / max(usual, 1) * each
-    if behind <= max(patient, patience.times * statistics.median(pulse.steps)):
+    behind = highest - pulse.iteration
+    if behind <= patient or behind <= patience.times * statistics.median(pulse.steps):
         return None
     return OddRank(pulse.rank, "lagging", behind=behind)
 

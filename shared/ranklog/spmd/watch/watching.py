@@ -70,8 +70,9 @@ class Watching:
         self._faults.take(line for line in current if line.attempt >= self._attempt)
         for rank in holes:
             self._ranks.of(rank).hole_ns = now_ns
-        if newest and self._rounds:
-            self._lags.append(min(now_ns - newest, _LAG_MAX_NS))
+        late = now_ns - newest
+        if newest and (self._rounds or late <= self.patience.floor_ns):  # at first all is old
+            self._lags.append(min(late, _LAG_MAX_NS))
 
     def _take_news(self, news: StreamNews, now_ns: int) -> None:
         self._streams.take(news)
@@ -246,6 +247,7 @@ class Watching:
             "attempt": self._attempt,
             "busy_ns": self._busy_ns,
             "closing_ns": self._closing_ns,
+            "lags": list(self._lags),
             "stalled": self._stalled,
         }
 
@@ -266,6 +268,7 @@ class Watching:
         found._reached = dict(said["reached"])
         found._attempt = said["attempt"]
         found._busy_ns, found._closing_ns = said["busy_ns"], said["closing_ns"]
+        found._lags.extend(said["lags"])
         found._stalled = said["stalled"]
         return found
 
