@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
+from itertools import pairwise
 
 from ranklog.model.answer import Line
 from ranklog.model.frame import NO_ITERATION
@@ -42,7 +42,7 @@ def random_job(seed: int) -> Corpus:
         ts += 10 * SECOND
         rows += [Row("killed", ts=ts, stream=one) for one in [*named, *quiet]]
         cuts = sorted({0, len(rows), rng.randrange(len(rows))})
-        for low, high in zip(cuts, cuts[1:], strict=False):
+        for low, high in pairwise(cuts):
             _add(corpus, rows[low:high], seqs)
     return corpus
 
@@ -124,7 +124,7 @@ def superseded(lines: Sequence[Line]) -> set[str]:
     """Ids of one launch's superseded lines, in the words of the documentation."""
     streams: dict[str, list[Line]] = {}
     for line in sorted(lines, key=lambda one: one.seq):
-        streams.setdefault(one_id(line), []).append(line)
+        streams.setdefault(line.stream_id, []).append(line)
     legs = {name: legs_of(found) for name, found in streams.items()}
     begins: dict[int, list[int]] = {}
     for found in legs.values():
@@ -173,10 +173,3 @@ def _in_time(line: Line, hit: dict[tuple[str, int], list[Line]]) -> bool:
     own = [r for r in found if r[0].rank == line.rank]
     spans = ((min(x.ts_ns for x in r), max(x.ts_ns for x in r)) for r in own or found)
     return any(low <= line.ts_ns <= high for low, high in spans)
-
-
-def one_id(line: Line) -> str:
-    return line.stream_id
-
-
-__all__ = ["LOADED", "as_line", "random_job", "replace", "superseded"]

@@ -157,8 +157,10 @@ SQL_MEMORY_BYTES_MAX = 2 * 1024 * MIB
 # Other ranks whose values tell how odd a compared one is, and lines read of them.
 COMPARE_PEERS_MAX = 6
 COMPARE_PEER_LINES_MAX = 50_000
-# Lines of one compared side; over it the query must be narrowed.
-COMPARE_LINES_MAX = 200_000
+# Lines of one compared side that are fetched whole and compared in plain Python; over it columns are
+# (client/comparison_columns), of at most so many lines; over that the query must be narrowed.
+COMPARE_LINES_MAX = 50_000
+COMPARE_COLUMN_LINES_MAX = 4_000_000
 # Lines that triage reads of a run: those that may speak of a fault, and those that count iterations;
 # of more the newest, and the answer says so. About 1.5 KB of memory each.
 TRIAGE_EVIDENCE_MAX = 60_000

@@ -1,4 +1,4 @@
-"""Outliers of many ranks, after the scan: `python -m tests.bench.spmd [--ranks 512] [--lines 20000]`.
+"""Outliers of many ranks, and two long ranks side by side, after the scan: `python -m tests.bench.spmd`.
 
 A table as the scan leaves it: each rank says five things an iteration and ten at its start; one rank lacks
 lines, one says an error, one falls silent. Time is wall and processor time of the analysis, memory the peak of
@@ -22,6 +22,7 @@ from ranklog.spmd.outliers.verdict import Outliers, find_outliers
 from ranklog.spmd.table import Key, LineTable
 from ranklog.spmd.topology import make_topology
 from tests.bench.figures import Figure, show
+from tests.bench.spmd_compare import measure
 
 _PER_ITERATION, _START = 5, 10
 _LACKS, _FAILS, _SILENT = 37, 101, 200
@@ -83,6 +84,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--ranks", type=int, default=512)
     parser.add_argument("--lines", type=int, default=20_000)
+    parser.add_argument("--compared", type=int, default=1_000_000, help="lines of each side")
     options = parser.parse_args()
     table = make_table(options.ranks, options.lines)
     began, spent = time.perf_counter(), time.process_time()
@@ -95,6 +97,11 @@ def main() -> int:
         Figure("its processor time", cpu, "s", 6.0),
         Figure("memory", peak, "MB", 1024.0),
     ]
+    del table
+    wall, cpu, compared = measure(options.compared)
+    print(f"compared: {compared.counts}")
+    figures.append(Figure(f"compare of 2 x {options.compared} lines", wall, "s", 2.0))
+    figures.append(Figure("its processor time, both cores", cpu, "s", 4.0))
     show(figures)
     return 0 if all(figure.ok for figure in figures) else 1
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from ranklog.answer.render import line_json
 from ranklog.client import Client
 from ranklog.importer import import_paths
 from ranklog.store.memory import MemoryStore
@@ -72,19 +73,7 @@ def test_what_a_later_attempt_did_again_or_threw_away_is_superseded() -> None:
     kept = client.search("superseded:false", run="llama", limit=None, groups=False).lines
     assert [x.iteration for x in kept if x.text == "step"] == list(range(111))
     assert [x.text for x in kept if x.text in ("starts", "died")] == ["starts", "died"] * 2
-    assert all(line.to_json()["superseded"] for line in map(_Shown, steps))
-
-
-class _Shown:
-    """A line as JSON."""
-
-    def __init__(self, line: object) -> None:
-        self._line = line
-
-    def to_json(self) -> dict[str, object]:
-        from ranklog.answer.render import line_json
-
-        return line_json(self._line)  # type: ignore[arg-type]
+    assert all(line_json(line)["superseded"] for line in steps)
 
 
 def test_bounds_that_hold_the_first_attempt_only_know_of_the_second() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ranklog import limits
@@ -14,11 +14,12 @@ from ranklog.client.manifest_rows import manifest_rows
 from ranklog.client.reader import Reader
 from ranklog.client.search import Search, begin, scan_lines
 from ranklog.client.words import Restrictions, parse_ranks, read_query
-from ranklog.errors import BadInput, NotFound
+from ranklog.errors import BadInput, NotFound, Unavailable
 from ranklog.model import query as q
-from ranklog.model.answer import Completeness, Line
+from ranklog.model.answer import Completeness, Line, Report
 from ranklog.plan.tree import all_of
 from ranklog.spmd.compare import SIDES_MAX, Side, compare
+from ranklog.spmd.hunks import Comparison
 
 _STATES = ("complete", "behind", "gaps", "partial")
 
@@ -54,23 +55,65 @@ def compare_ranks(
         )
     for run in runs:
         _check_ranks(run, chosen)
-    sides = [
-        Side(str(rank) if len(runs) == 1 else f"{run.scope.run_ids[0]}:{rank}", _lines(run, [rank]))
+    asked = {
+        str(rank) if len(runs) == 1 else f"{run.scope.run_ids[0]}:{rank}": (run, rank)
         for run in runs
         for rank in chosen
-    ]
-    comparison = compare(sides, peers=_peers(first, chosen), all_hunks=all_hunks)
-    report = first.report
-    if limit is not None and len(comparison.hunks) > limit:
-        report.notes.append(
-            f"the first {limit} of {len(comparison.hunks)} differing stretches: --limit 0 shows all"
+    }
+    most = max(_lines_of(run, rank) for run, rank in asked.values())
+    if most > limits.COMPARE_COLUMN_LINES_MAX:
+        raise BadInput(
+            f"a rank has {most} lines, over the limit of {limits.COMPARE_COLUMN_LINES_MAX}",
+            hint="narrow it: --since, or another run",
         )
-        del comparison.hunks[limit:]
+
+    def peers() -> list[Line]:
+        return _peers(first, chosen)
+
+    if most > limits.COMPARE_LINES_MAX:
+        comparison = _by_columns(asked, peers, all_hunks=all_hunks, limit=limit)
+    else:
+        sides = [Side(label, _lines(run, [rank])) for label, (run, rank) in asked.items()]
+        comparison = compare(sides, peers=peers(), all_hunks=all_hunks)
+    report = first.report
+    _cut(comparison, limit, report)
     if not ranks:
         report.notes.append(f"ranks {', '.join(map(str, chosen))}: --ranks chooses others")
     rows = manifest_rows(runs) if len(runs) > 1 else []
     rows += [hunk.to_json(line_json, render_time) for hunk in comparison.hunks]
     return Listing(rows, _completeness(runs), report)
+
+
+def _by_columns(
+    asked: Mapping[str, tuple[Search, int]],
+    peers: Callable[[], list[Line]],
+    *,
+    all_hunks: bool,
+    limit: int | None,
+) -> Comparison:
+    """Many lines: only those that are shown become lines."""
+    try:
+        from ranklog.client.comparison_columns import compare_sides
+    except ModuleNotFoundError as error:  # functions that only search carry neither
+        raise Unavailable(
+            f"so many lines need {error.name}, which is not installed here",
+            hint="narrow it, or ask a store: pip install 'ranklog[engine]'",
+        ) from error
+    sides = {label: (run, _of_rank(run, [rank])) for label, (run, rank) in asked.items()}
+    return compare_sides(sides, peers=peers, all_hunks=all_hunks, limit=limit)
+
+
+def _cut(comparison: Comparison, limit: int | None, report: Report) -> None:
+    """Leave the first `limit` hunks, and say what is left out."""
+    if limit is not None and len(comparison.hunks) > limit:
+        comparison.more += len(comparison.hunks) - limit
+        del comparison.hunks[limit:]
+    if comparison.more:
+        counts = ", ".join(f"{count} {op}" for op, count in comparison.counts.items())
+        report.notes.append(
+            f"the first {len(comparison.hunks)} differing stretches; all places: {counts}. "
+            "--limit 0 shows all"
+        )
 
 
 def _asked(reader: Reader, query: str, given: Restrictions) -> q.Query:
@@ -111,11 +154,29 @@ def _ranks(run: Search) -> set[int]:
     return found | own
 
 
-def _lines(run: Search, ranks: Sequence[int], most: int = limits.COMPARE_LINES_MAX) -> list[Line]:
-    """Lines of these ranks in order. Raises BadInput over the limit."""
+def _lines_of(run: Search, rank: int) -> int:
+    """At most so many lines of a rank, as the indexes count them; a line stored twice counts twice."""
+    count = 0
+    for entry in run.scope.entries():
+        if entry.stream.copy:
+            continue
+        others = dict(entry.ranks)
+        if entry.stream.rank == rank:
+            count += entry.lines - sum(others.values())
+        count += others.get(rank, 0)
+    return count
+
+
+def _of_rank(run: Search, ranks: Sequence[int]) -> q.Expr:
+    """The lines of these ranks, without console copies."""
     wanted = q.Field("rank", ":", tuple(q.Number(rank, str(rank)) for rank in ranks))
     copies = q.Field("copy", ":", (q.Exact("true"),))
-    expr = all_of([run.expr(), wanted, q.Not(copies)])
+    return all_of([run.expr(), wanted, q.Not(copies)])
+
+
+def _lines(run: Search, ranks: Sequence[int], most: int = limits.COMPARE_LINES_MAX) -> list[Line]:
+    """Lines of these ranks in order. Raises BadInput over the limit."""
+    expr = _of_rank(run, ranks)
     lines = scan_lines(run, expr, limit=most + 1, newest=False).lines()
     if len(lines) > most:
         raise BadInput(

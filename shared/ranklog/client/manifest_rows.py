@@ -21,7 +21,7 @@ def manifest_rows(runs: Sequence[Search]) -> list[dict[str, Any]]:
 def _told(run: Search, first: Search) -> Told:
     """The launch as a whole, whatever bounds the query has."""
     reader = run.reader
-    [launch] = run.scope.launches or ()
+    [launch] = run.scope.launches or []
     loaded = load_manifests(reader.store, reader.tenant, [(launch.run, launch.launch)], whole=True)
     first.report.warnings += loaded.warnings
     first.report.bytes_read += loaded.bytes_read

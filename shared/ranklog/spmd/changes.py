@@ -82,7 +82,7 @@ def _median(values: Sequence[object]) -> float | None:
     return median(numbers) if numbers else None
 
 
-def changes_of(slot: Slot, labels: Sequence[str], peers: PeerValues) -> list[Change]:
+def changes_of(slot: Slot[Line], labels: Sequence[str], peers: PeerValues) -> list[Change]:
     """The differing values of the lines that are there; one line has none to differ from."""
     present = [(label, x) for label, x in zip(labels, slot.lines, strict=True) if x is not None]
     if len(present) < 2:
@@ -102,10 +102,13 @@ def changes_of(slot: Slot, labels: Sequence[str], peers: PeerValues) -> list[Cha
 
 
 def _text_changes(
-    slot: Slot, names: Sequence[str], lines: Sequence[Line], peers: PeerValues
+    slot: Slot[Line], names: Sequence[str], lines: Sequence[Line], peers: PeerValues
 ) -> list[Change]:
     changes = []
-    for position, column in _differing([body(x) for x in lines], by_words=slot.words):
+    texts = [body(x) for x in lines]
+    # of one template, yet with another number of values: `1.5`, `2.5e-05`
+    by_words = slot.words or len({len(split(text)) for text in texts}) > 1
+    for position, column in _differing(texts, by_words=by_words):
         if all(item.clock for item in column):
             continue
         if all(
@@ -117,7 +120,7 @@ def _text_changes(
             name: item.text if item.number is None else item.number
             for name, item in zip(names, column, strict=True)
         }
-        middle = None if slot.words else peers.beside(lines[0]).median(position)
+        middle = None if by_words else peers.beside(lines[0]).median(position)
         changes.append(
             Change(
                 column[0].name, position, values, middle, _distance(list(values.values()), middle)
@@ -128,7 +131,11 @@ def _text_changes(
 
 def _differing(texts: Sequence[str], *, by_words: bool) -> Iterator[tuple[int, list[Variable]]]:
     if by_words:
-        for position, words in enumerate(zip(*(_words(text) for text in texts), strict=True)):
+        split_words = [_words(text) for text in texts]
+        if len({len(words) for words in split_words}) > 1:
+            yield 0, [Variable(None, text, None) for text in texts]
+            return
+        for position, words in enumerate(zip(*split_words, strict=True)):
             if not _all_equal([word.text for word in words]):
                 yield position, list(words)
         return

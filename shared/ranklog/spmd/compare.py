@@ -68,15 +68,15 @@ def compare(
         present = tuple(line is not None for line in slot.lines)
         group = (block, slot.key, op, present, slot.moved)
         if group == previous and not changes:
-            _extend(hunks[-1], slot, labels)
+            extend_hunk(hunks[-1], slot, labels)
         else:
-            hunks.append(_hunk(op, block, slot, labels, window_ns))
+            hunks.append(make_hunk(op, block, slot, labels, window_ns))
             hunks[-1].values.extend(changes)
         previous = () if changes else group
     return Comparison(labels, hunks, counts)
 
 
-def _walk(sides: Sequence[Side], window_ns: int) -> list[tuple[Block, Slot]]:
+def _walk(sides: Sequence[Side], window_ns: int) -> list[tuple[Block, Slot[Line]]]:
     """Slots of all blocks in order."""
     run_ids = {line.run_id for side in sides for line in side.lines[:1]}
     starts = [min((x.ts_ns for x in side.lines), default=0) for side in sides]
@@ -86,7 +86,7 @@ def _walk(sides: Sequence[Side], window_ns: int) -> list[tuple[Block, Slot]]:
     placed = place([side.lines for side in sides], origins=origins)
     keys: dict[tuple[str | None, str], int] = {}
     shapes: dict[str, str] = {}
-    blocks: list[tuple[Block, list[Slot]]] = []
+    blocks: list[tuple[Block, list[Slot[Line]]]] = []
     for block in sorted({block for one in placed for block in one.blocks}):
         columns = [one.blocks.get(block, []) for one in placed]
         slots = _align_block(columns, keys, shapes, origins, None if block[1] else window_ns)
@@ -103,7 +103,7 @@ def _align_block(
     shapes: dict[str, str],
     origins: Sequence[int],
     within_ns: int | None,
-) -> list[Slot]:
+) -> list[Slot[Line]]:
     """Align one block, then let lines of one key meet that only stand in another order.
 
     Within an iteration any two places may match; elsewhere those at most `within_ns` apart.
@@ -120,7 +120,7 @@ def _align_block(
         lines = [column[at] if at >= 0 else None for column, at in zip(columns, row, strict=True)]
         side = next(side for side, at in enumerate(row) if at >= 0)
         slots.append(Slot(sequences[side][row[side]], lines))
-    waiting = Waiting(within_ns=within_ns, origins=origins)
+    waiting: Waiting[Line] = Waiting(within_ns=within_ns, origins=origins)
     for slot in slots:
         if slot.missing:
             waiting.meet_or_wait(slot, moved=True)
@@ -136,18 +136,18 @@ def _key(line: Line, keys: dict[tuple[str | None, str], int], shapes: dict[str, 
 
 
 def _join_neighbours(
-    blocks: Sequence[tuple[Block, list[Slot]]],
+    blocks: Sequence[tuple[Block, list[Slot[Line]]]],
     placed: Sequence[Placed],
     origins: Sequence[int],
     window_ns: int,
 ) -> None:
     """Let lines meet across an edge that only a clock drew: what one said just before, one after."""
     loose = set[Block]().union(*(one.loose for one in placed))
-    waiting = Waiting(within_ns=window_ns, origins=origins)
+    waiting: Waiting[Line] = Waiting(within_ns=window_ns, origins=origins)
     for block, slots in blocks:
         if block not in loose:
             continue
-        fresh = Waiting(within_ns=window_ns, origins=origins)
+        fresh: Waiting[Line] = Waiting(within_ns=window_ns, origins=origins)
         for slot in slots:
             if slot.missing and not waiting.meet(slot):
                 fresh.wait(slot)
@@ -155,9 +155,9 @@ def _join_neighbours(
         slots[:] = [slot for slot in slots if any(slot.lines)]
 
 
-def _pair_by_words(slots: list[Slot]) -> None:
+def _pair_by_words(slots: list[Slot[Line]]) -> None:
     """Pair lines of one call site whose words mostly agree: `dtype bf16` and `dtype float`."""
-    open_slots: dict[tuple[str | None, int | None, int], deque[Slot]] = defaultdict(deque)
+    open_slots: dict[tuple[str | None, int | None, int], deque[Slot[Line]]] = defaultdict(deque)
     for slot in slots:
         if not slot.missing:
             continue
@@ -179,7 +179,10 @@ def _pair_by_words(slots: list[Slot]) -> None:
     slots[:] = [slot for slot in slots if any(slot.lines)]
 
 
-def _hunk(op: str, block: Block, slot: Slot, labels: Sequence[str], window_ns: int) -> Hunk:
+def make_hunk(
+    op: str, block: Block, slot: Slot[Line], labels: Sequence[str], window_ns: int
+) -> Hunk:
+    """A hunk of one place, without its values."""
     _, has_iteration, number = block
     first = slot.first
     return Hunk(
@@ -197,7 +200,8 @@ def _hunk(op: str, block: Block, slot: Slot, labels: Sequence[str], window_ns: i
     )
 
 
-def _extend(hunk: Hunk, slot: Slot, labels: Sequence[str]) -> None:
+def extend_hunk(hunk: Hunk, slot: Slot[Line], labels: Sequence[str]) -> None:
+    """Take one more place into the hunk."""
     for label, line in zip(labels, slot.lines, strict=True):
         if line is not None:
             hunk.lines[label].append(line)

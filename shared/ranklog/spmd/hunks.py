@@ -88,11 +88,13 @@ def json_number(value: Any) -> Any:
 
 @dataclass(slots=True)
 class Comparison:
-    """Hunks in walking order, and how many places of each verdict there are."""
+    """Hunks in walking order, and how many places of each verdict there are. `more`: places that
+    differ and are in no hunk, because only so many were wanted."""
 
     sides: list[str]
     hunks: list[Hunk]
     counts: dict[str, int]
+    more: int = 0
 
     @property
     def differs(self) -> bool:
@@ -100,7 +102,7 @@ class Comparison:
         return any(count for op, count in self.counts.items() if op != "equal")
 
 
-def verdict(slot: Slot, changes: Sequence[Change]) -> str:
+def verdict(slot: Slot[Line], changes: Sequence[Change]) -> str:
     """The op of a slot."""
     if not slot.missing:
         return "change" if changes else "equal"

@@ -8,16 +8,27 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from ranklog.model.answer import Line
 
 
+class Timed(Protocol):
+    """A line, or what stands for one."""
+
+    @property
+    def ts_ns(self) -> int: ...
+
+
+T = TypeVar("T", bound=Timed)
+
+
 @dataclass(slots=True)
-class Slot:
+class Slot(Generic[T]):
     """One place. `key` is an interned (call site, shape); `moved`: in another order on some side."""
 
     key: int
-    lines: list[Line | None]
+    lines: list[T | None]
     moved: bool = False
     words: bool = False  # paired by words: the texts have different shapes
 
@@ -27,7 +38,7 @@ class Slot:
         return next(at for at, line in enumerate(self.lines) if line is not None)
 
     @property
-    def first(self) -> Line:
+    def first(self) -> T:
         """That side's line."""
         return next(line for line in self.lines if line is not None)
 
@@ -46,35 +57,35 @@ def body(line: Line) -> str:
     return line.text.encode("utf-8", "surrogatepass")[line.body_at :].decode("utf-8", "replace")
 
 
-def disjoint(slot: Slot, other: Slot) -> bool:
+def disjoint(slot: Slot[T], other: Slot[T]) -> bool:
     """Whether no side has a line in both."""
     return not mask(slot) & mask(other)
 
 
-def mask(slot: Slot) -> int:
+def mask(slot: Slot[T]) -> int:
     """Bit per side that has a line."""
     return sum(1 << at for at, line in enumerate(slot.lines) if line is not None)
 
 
-def absorb(slot: Slot, other: Slot) -> None:
+def absorb(slot: Slot[T], other: Slot[T]) -> None:
     """Take over the lines of a disjoint slot, which is empty from then on."""
     slot.lines = [a if a is not None else b for a, b in zip(slot.lines, other.lines, strict=True)]
     other.lines = [None] * len(other.lines)
 
 
-class Waiting:
+class Waiting(Generic[T]):
     """Slots that lack a side, by key and by the sides they have: a partner is found in O(1)."""
 
     def __init__(self, *, within_ns: int | None = None, origins: Sequence[int] = ()) -> None:
         self._within_ns = within_ns
         self._origins = origins
-        self._slots: dict[int, dict[int, deque[Slot]]] = defaultdict(lambda: defaultdict(deque))
+        self._slots: dict[int, dict[int, deque[Slot[T]]]] = defaultdict(lambda: defaultdict(deque))
 
-    def wait(self, slot: Slot) -> None:
+    def wait(self, slot: Slot[T]) -> None:
         """Keep a slot for later ones to meet."""
         self._slots[slot.key][mask(slot)].append(slot)
 
-    def meet(self, slot: Slot, *, moved: bool = False) -> bool:
+    def meet(self, slot: Slot[T], *, moved: bool = False) -> bool:
         """Move the slot's lines into the earliest waiting one that lacks just these sides."""
         sides = mask(slot)
         by_mask = self._slots.get(slot.key, {})
@@ -92,15 +103,15 @@ class Waiting:
                 return True
         return False
 
-    def meet_or_wait(self, slot: Slot, *, moved: bool) -> None:
+    def meet_or_wait(self, slot: Slot[T], *, moved: bool) -> None:
         """Meet, or keep the slot for later ones."""
         if not self.meet(slot, moved=moved):
             self.wait(slot)
 
-    def _too_old(self, slot: Slot, other: Slot) -> bool:
+    def _too_old(self, slot: Slot[T], other: Slot[T]) -> bool:
         return (
             self._within_ns is not None and self._since(other) - self._since(slot) > self._within_ns
         )
 
-    def _since(self, slot: Slot) -> int:
+    def _since(self, slot: Slot[T]) -> int:
         return slot.first.ts_ns - self._origins[slot.side]
