@@ -106,11 +106,11 @@ def check_point_texts(points: PointColumns) -> None:
     ):
         edges = _edges(lengths)
         _check_utf8(name, data, edges)
-        if data and not data.decode().isprintable():
-            raise Corrupt(f"{name} has characters that can't be shown")
-        if lengths and name != "a name of a series":
+        if name != "a name of a series":
             for start, end in pairwise(edges.tolist()):
                 _check_object(data[start:end], name)
+        elif not data.decode().isprintable():
+            raise Corrupt(f"{name} has characters that can't be shown")
 
 
 def _check_object(data: bytes, name: str) -> None:
