@@ -66,6 +66,7 @@ class Tail:
         self._arrivals = Arrivals(reader.store, reader.tenant, self.state.seen)
         self._muted_terms: list[q.Expr] = []
         self._muted_ns = -MUTED_FOR_NS
+        self.heard: list[StreamEntry] = []  # what the indexes of the last rounds say of streams
 
     # --- where it begins ------------------------------------------------------------------------
     def _begin(self) -> TailState:
@@ -117,6 +118,7 @@ class Tail:
         the round counts, and it can be repeated."""
         now_ns = self._reader.now_ns()
         following = self.state.following
+        self.heard = []
         items: list[TailItem] = []
         chosen = following.choose(now_ns, rows)
         if sum(release.part.end - release.part.first for release in chosen) < rows:
@@ -136,9 +138,10 @@ class Tail:
         loaded = self._reader.indexes.load(new)
         self._look_back(loaded.indexes, now_ns)
         for index in loaded.indexes:
-            if index.head.segment is not None:
-                for entry in self._entries(index):
-                    state.following.arrive(entry, index.key, now_ns)
+            entries = self._entries(index)
+            self.heard += entries
+            for entry in entries if index.head.segment is not None else ():
+                state.following.arrive(entry, index.key, now_ns)
             state.seen.add(index.key)
         read = {index.key for index in loaded.indexes}
         failed = {item["segment"]: item for item in loaded.failed}

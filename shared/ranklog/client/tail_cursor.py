@@ -25,6 +25,7 @@ from ranklog.client.tail_items import TailPage
 from ranklog.errors import BadInput, NotFound
 from ranklog.layout import keys
 from ranklog.model import query as q
+from ranklog.spmd.watch.news import news_of
 
 _VERSION = 1
 _BYTES_MAX = 64 * limits.MIB
@@ -38,23 +39,28 @@ def tail_page(
     *,
     wait_s: float,
     rows: int = limits.TAIL_PAGE_ROWS_MAX,
+    streams: bool = False,
     sleep: Callable[[float], object] = time.sleep,
 ) -> TailPage:
     """One answer of a tail; without a cursor it begins now and answers at once. Waits for something
-    to show for `wait_s`. Raises BadInput for a cursor that is none, or of another query."""
+    to show for `wait_s`. `streams`: with what is new of streams. Raises BadInput for a cursor that is none, or of another query."""
     if cursor is None:
-        return TailPage([], _save(reader, query, Tail(reader, query).state, ""))
+        begun = _save(reader, query, Tail(reader, query).state, "")
+        return TailPage([], begun, [] if streams else None)
     state, query, before = _load(reader, query, cursor)
     tail = Tail(reader, query, state)
     ends = time.monotonic() + min(wait_s, limits.TAIL_WAIT_S_MAX)
     while not (items := tail.poll(rows)) and time.monotonic() < ends:
+        if streams and tail.heard:
+            break
         sleep(POLL_S)
+    news = [news_of(entry) for entry in tail.heard] if streams else None
     if not state.changed:
-        return TailPage(items, cursor)
+        return TailPage(items, cursor, news)
     following = _save(reader, query, state, cursor)
     if before:
         reader.store.delete(keys.tmp_key(reader.tenant, f"tail-{before}"))
-    return TailPage(items, following)
+    return TailPage(items, following, news)
 
 
 def _save(reader: Reader, query: q.Query, state: TailState, before: str) -> str:

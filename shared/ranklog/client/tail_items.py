@@ -8,6 +8,7 @@ from typing import Any
 from ranklog.answer.render import line_json
 from ranklog.client.follow import Hole
 from ranklog.model.answer import Line
+from ranklog.spmd.watch.news import StreamNews
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,15 @@ class TailItem:
 
 @dataclass(frozen=True, slots=True)
 class TailPage:
-    """What became visible, and the cursor to go on with."""
+    """What became visible, and the cursor to go on with. `streams`, if asked for: what the same commits
+    say of streams beside their lines: heartbeats, ends."""
 
     items: list[TailItem] = field(default_factory=list)
     next: str = ""
+    streams: list[StreamNews] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The answer of `GET /v1/tail`."""
-        return {"items": [item.to_json() for item in self.items], "next": self.next}
+        said = None if self.streams is None else [news.to_json() for news in self.streams]
+        streams = {} if said is None else {"streams": said}
+        return {"items": [item.to_json() for item in self.items], **streams, "next": self.next}
