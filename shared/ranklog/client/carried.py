@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from ranklog.client.spiked import not_looked_at
 from ranklog.errors import BadQuery
 from ranklog.layout import schema
 from ranklog.merge.groups import GroupMerge
@@ -131,7 +132,7 @@ def _point_steps(run: Search) -> Steps:
         return {}
     try:
         from ranklog.client.series_points import point_steps
-    except ModuleNotFoundError as error:  # functions that only search carry no numpy
-        run.report.notes.append(f"{error.name} is not installed here: points were not looked at")
+    except ModuleNotFoundError as error:
+        not_looked_at(run, error)
         return {}
     return point_steps(run)

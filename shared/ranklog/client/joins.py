@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ranklog import limits
 from ranklog.client.carried import Carried
 from ranklog.client.lineage import resolve_superseded
-from ranklog.client.spiked import Hits, refers_to_points, resolve_spike
+from ranklog.client.spiked import Hits, not_looked_at, refers_to_points, resolve_spike
 from ranklog.errors import BadQuery
 from ranklog.layout import schema
 from ranklog.merge.lines import LineMerge, line_rank
@@ -93,8 +93,8 @@ def _point_matches(run: Search, expr: q.Expr, slack_ns: int) -> list[Match]:
     """Of lines these are found by the names that series have, of points by any."""
     try:
         from ranklog.client.series_read import matches_of
-    except ModuleNotFoundError as error:  # functions that only search carry no numpy
-        run.report.notes.append(f"{error.name} is not installed here: points were not looked at")
+    except ModuleNotFoundError as error:
+        not_looked_at(run, error)
         return []
     return [Match(*row) for row in matches_of(run, expr, slack_ns)]
 

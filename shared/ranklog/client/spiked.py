@@ -37,6 +37,16 @@ def joins_points(expr: q.Expr) -> bool:
     return any(map(joins_points, children(expr)))
 
 
+def not_looked_at(run: Search, error: ModuleNotFoundError) -> None:
+    """Functions that only search carry no numpy: points that are there make the answer partial."""
+    why = f"{error.name} is not installed here: points were not looked at"
+    if run.scope.points:
+        keys = [index.key for index in run.scope.points.values()]
+        run.failed += [{"segment": key, "reason": why} for key in keys]
+    elif why not in run.report.notes:
+        run.report.notes.append(why)
+
+
 def resolve_spike(run: Search, spike: q.Spike, hits: Hits) -> q.Expr:
     """The lines whose value stands out of its own series."""
     ids = sorted({one for found in spike_ids(run, spike, hits).values() for one in found})
@@ -52,7 +62,8 @@ def spike_ids(run: Search, spike: q.Spike, hits: Hits) -> SpikeIds:
     if spike not in hits:
         try:
             from ranklog.client.series_read import spike_ids_of
-        except ModuleNotFoundError:  # functions that only search carry no numpy
+        except ModuleNotFoundError as error:
+            not_looked_at(run, error)
             hits[spike] = _ids_without_numpy(run, spike)
         else:
             hits[spike] = spike_ids_of(run, spike)
