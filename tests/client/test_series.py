@@ -291,9 +291,3 @@ def test_options_that_can_not_be_are_refused(client: Client, words: dict[str, ob
 def test_text_restricts_no_points(client: Client) -> None:
     with pytest.raises(BadQuery):
         client.series('loss "text"', run=RUN)
-
-
-def test_a_search_for_points_says_where_they_are(client: Client) -> None:
-    with pytest.raises(BadQuery) as caught:
-        client.search("kind:point loss>2", run=RUN)
-    assert "series" in (caught.value.hint or "")

@@ -7,7 +7,7 @@ of that series, a spike in it. All others are strangers, and the query says the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,15 +37,16 @@ class NameTable:
 
     def holding(self, term: q.Field, regexes: Regexes) -> frozenset[str]:
         """Names for which a term on series holds."""
-        plain = replace(term, op=":")
-        texts = list(self._by_text)
-        held = texts_hold(plain, texts, regexes)
-        found = frozenset(
-            name
-            for text, hit in zip(texts, held, strict=True)
-            if hit
-            for name in self._by_text[text]
-        )
+        if any(isinstance(value, q.Glob) and value.source == "*" for value in term.values):
+            found = self.written
+        elif all(isinstance(value, q.Exact) for value in term.values):
+            texts = [value.text for value in term.values if isinstance(value, q.Exact)]
+            found = frozenset(name for text in texts for name in self._by_text.get(text, ()))
+        else:
+            texts = list(self._by_text)
+            held = texts_hold(replace(term, op=":"), texts, regexes)
+            hits = (text for text, hit in zip(texts, held, strict=True) if hit)
+            found = frozenset(name for text in hits for name in self._by_text[text])
         return self.written - found if term.op == "!=" else found
 
 
@@ -61,10 +62,13 @@ class Asked:
 def questions(table: NameTable, expr: q.Expr, terms: Terms) -> list[Asked]:
     """What a query asks of the names in the table, each answer of which may hold for some point."""
     held = {t: table.holding(t, terms.regexes) for t in _fields(expr) if t.key == "series"}
-    terms = replace(terms, held=held)
+    # a glob that all names fulfil tells none of them from another
+    of_all = {term for term, names in held.items() if names == table.written}
+    told = {t: names | {_STRANGER} if t in of_all else names for t, names in held.items()}
+    terms = replace(terms, held=told)
     own = {name for key in _value_keys(expr) for name in table.called(key)}
     own |= {name for hits in terms.hits.values() for name in hits} & table.written
-    special = own.union(*held.values())
+    special = own.union(*(names for term, names in held.items() if term not in of_all))
     found: dict[q.Expr, set[str]] = {}
     seen: dict[Any, q.Expr] = {}
     for name in special:
@@ -99,6 +103,3 @@ def _fields(expr: q.Expr) -> Iterator[q.Field]:
 
 def _value_keys(expr: q.Expr) -> Iterator[str]:
     return (term.key for term in _fields(expr) if term.key not in q.BUILTIN_FIELDS)
-
-
-Held = Mapping[q.Field, frozenset[str]]
