@@ -170,6 +170,19 @@ def test_iterations_that_a_restart_did_again_are_left_out_unless_asked_for() -> 
     assert len(client.series("loss superseded:true", run=RUN)[0]) == 4
 
 
+def test_points_alone_tell_what_a_restart_did_again() -> None:
+    store = MemoryStore()
+    for attempt, iterations in ((0, range(10)), (1, range(6, 12))):
+        one = points_stream(0, attempt=attempt)
+        put_points(store, str(attempt), [
+            Record({"loss": float(attempt)}, {}, T0 + (20 * attempt + i) * SECOND, i, one)  # type: ignore[arg-type]
+            for i in iterations
+        ])  # fmt: skip
+    client = Client(store=store, tenant="acme")
+    assert client.series("loss", run=RUN)[0].values.tolist() == [0.0] * 6 + [1.0] * 6
+    assert len(client.series("loss", run=RUN, superseded=True)[0]) == 16
+
+
 def test_lines_that_name_no_iteration_carry_that_of_their_stream() -> None:
     store = MemoryStore()
     rows = []

@@ -27,6 +27,7 @@ from ranklog.merge.groups import GroupMerge
 from ranklog.model import query as q
 from ranklog.plan.tree import all_of
 from ranklog.plan.typed import text_value
+from ranklog.telemetry.lineage import surviving
 from ranklog.telemetry.names import is_series_key, known
 from ranklog.telemetry.spikes import spike_mask
 from ranklog.telemetry.table import ABSENT, I64, PointTable, grouped, joined
@@ -40,7 +41,8 @@ def read_points(
     run: Search, expr: q.Expr, options: SeriesOptions, *, slack_ns: int = 0
 ) -> PointTable:
     """Points that match, in no order."""
-    if not (options.superseded or asks_for_superseded(expr)):
+    course = not (options.superseded or asks_for_superseded(expr))
+    if course:
         expr = all_of([expr, q.Field("superseded", ":", (q.Exact("false"),))])
     hits: Hits = {}
     for term in _spikes_in(expr):
@@ -49,7 +51,10 @@ def read_points(
     terms = Terms(run.reader.regexes, hits)
     within, by = restriction(run, slack_ns), options.by or ()
     lines = _with_iterations(run, line_points(run, within, asked, terms, by))
-    found = joined([lines, stored_points(run, within, asked, terms, by, options.stat)])
+    stored = stored_points(run, within, asked, terms, by, options.stat)
+    if course:  # a job may log points and no line that names an iteration
+        stored = stored.take(surviving(stored))
+    found = joined([lines, stored])
     if len(found) > limits.SERIES_READ_POINTS_MAX:
         raise BadQuery(f"over {limits.SERIES_READ_POINTS_MAX} points", hint="narrow it")
     return found
