@@ -29,7 +29,7 @@ _STRING_WAYS = (DICTIONARY, PLAIN)
 _TEXT_WAYS = (PREFIX, PLAIN)
 # Ascending in a time bucket: nothing beats the deltas.
 _FIXED = {schema.TID: DELTA, schema.LEVEL: DICTIONARY, schema.FLAGS: DICTIONARY}
-_SAMPLE_ROWS = 8_192
+_SAMPLE_ROWS = 4_096
 _SAMPLE_PARTS = 4
 _TRIED_VALUES_MIN = 48
 _TRIAL_LEVEL = 3
@@ -50,7 +50,7 @@ SMALL_TEXT_BYTES = 8 * 1024 * 1024
 # takes three times the CPU, so text has it only where it saves more than one byte in so many.
 _TEXT_LEVEL_FAST, _TEXT_LEVEL, _TEXT_LEVEL_SMALL = 1, 6, 12
 _LEVEL_SAVES = 12
-_COLUMN_LEVEL, _COLUMN_LEVEL_SMALL = 6, 15
+_COLUMN_LEVEL, _COLUMN_LEVEL_SMALL = 3, 15
 # A page is the least that can be unpacked: who looks for one line of a large segment unpacks one.
 _PAGE_BYTES, _PAGE_BYTES_SMALL = 256 * 1024, 4 * 1024 * 1024
 
