@@ -93,7 +93,7 @@ OWNERS = {
     "botocore": {"store", "stream", "scan"},
     "pydantic": {"api"},
     "aws_lambda_powertools": {"api"},
-    "tensorboard": {"tensorboard"},
+    "tensorboard": {"tensorboard", "importer"},
     "grpc": {"tensorboard"},
     "fsspec": {"scan"},
     "s3fs": {"client"},

@@ -14,6 +14,7 @@ from ranklog.importer.batch import Batch
 from ranklog.importer.fences import Hours
 from ranklog.importer.lines import decode_lines, split_chunks
 from ranklog.importer.paths import rank_by_pattern
+from ranklog.importer.points import folder_dims, store_points
 from ranklog.importer.prepare import Options, Plan, prepare
 from ranklog.importer.records import (
     HEAD_BYTES,
@@ -33,6 +34,8 @@ from ranklog.rules.ruleset import RuleSet
 from ranklog.rules.tenant import load_ruleset
 from ranklog.store.protocol import Store
 
+# The channel of points, as an agent has it.
+TELEMETRY = "telemetry"
 Progress = Callable[[FileReport], None]
 
 
@@ -111,7 +114,7 @@ class FileImport:
             host=facts.host,
             rank=facts.rank,
             local_rank=facts.local_rank,
-            channel=facts.channel,
+            channel=TELEMETRY if plan.is_points else facts.channel,
             certified="import",
             copy=plan.copy,
             world_size=plan.evidence.stated_world,
@@ -167,6 +170,9 @@ class FileImport:
     def _store(
         self, known: Known, is_new: bool, batch: Batch, options: Options, progress: Progress | None
     ) -> None:
+        if self._plan.is_points:
+            self._store_points(known, is_new, batch, progress)
+            return
         analyst = Analyst(self._plan.profile(options), known.last_ts_ns, options.now_ns)
         running = hash_bytes()
         if known.bytes:
@@ -196,6 +202,20 @@ class FileImport:
         if self.report.stored or is_new:
             batch.add([framer.closing(hours.fences())], replace(known, hash=running.hexdigest()))
         self._progress(known, analyst, progress)
+
+    def _store_points(
+        self, known: Known, is_new: bool, batch: Batch, progress: Progress | None
+    ) -> None:
+        dims = folder_dims(self._source.relative, known.stream.rank is not None)
+
+        def told(known: Known, stored: int) -> None:
+            report = self.report
+            report.lines, report.bytes, report.stored = known.lines, known.bytes, stored
+            report.last_ns = known.last_ts_ns
+            if progress is not None:
+                progress(report)
+
+        store_points(self._tolerant(0), known, is_new, dims, batch, told)
 
     def _before(self, size: int, running: object) -> bytes:
         """The last lines before byte `size`, in UTF-8; the hash takes all of it."""

@@ -30,6 +30,7 @@ from ranklog.importer.evidence import (
 )
 from ranklog.importer.lines import decode_lines
 from ranklog.importer.paths import PathFacts, match_rank, read_path
+from ranklog.importer.points import is_points
 from ranklog.importer.ranks import RankRule
 from ranklog.importer.sources import Source, read_blocks, refuse_binary
 from ranklog.importer.times import FULL, NO_TIME, Anchor
@@ -69,6 +70,7 @@ class Plan:
     rule: RankRule = field(default_factory=RankRule)
     anchor: Anchor = field(default_factory=lambda: Anchor(None, 0))
     copy: bool = False
+    is_points: bool = False
     notes: list[str] = field(default_factory=list)
     error: str | None = None
 
@@ -100,6 +102,9 @@ def _probe(source: Source, options: Options) -> Plan:
         text = _beginning(source, PROBE_BYTES)
     except BadInput as error:
         plan.error = error.message
+        return plan
+    if is_points(text):
+        plan.is_points = True
         return plan
     lines = decode_lines(text)
     plan.layers = find_layers(lines.text, lines.starts, lines.ends)

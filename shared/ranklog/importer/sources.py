@@ -12,14 +12,13 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
 import zstandard
 
 from ranklog.errors import BadInput
-from ranklog.importer.flights import is_flight, render_flight
+from ranklog.importer.rendered import may_be_rendered, rendered
 
 STDIN = "-"
 STDIN_CHANNEL = "stdin"
@@ -28,6 +27,8 @@ BLOCK_BYTES = 1 << 20
 _PACKED_BYTES = 4 * 1024
 # What is looked at to tell a log from anything else.
 SNIFF_BYTES = 64 * 1024
+# Enough to see whether a file may be no log and have a form as text.
+_MAGIC_BYTES = 96
 # Standard input stays in memory up to here, then goes to a temporary file.
 SPOOL_BYTES = 32 << 20
 # A folder with this file is a ranklog store: its objects are no logs.
@@ -173,13 +174,8 @@ def read_blocks(source: Source, skip: int = 0) -> Iterator[bytes]:
         raise BadInput(f"{source.name}: {_reason(error)}") from error
     try:
         stream.seek(0)
-        text = _flight_text(source, stream)
-        if text is not None:
-            yield from _skip(
-                (text[at : at + BLOCK_BYTES] for at in range(0, len(text), BLOCK_BYTES)), skip
-            )
-        else:
-            yield from _unpack(stream, skip)
+        text = _rendered(source, stream)
+        yield from _unpack(stream, skip) if text is None else _skip(text, skip)
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
         raise BadInput(f"{source.name}: {_reason(error)}") from error
     finally:
@@ -187,25 +183,15 @@ def read_blocks(source: Source, skip: int = 0) -> Iterator[bytes]:
             stream.close()
 
 
-def _flight_text(source: Source, stream: IO[bytes]) -> bytes | None:
-    """The text of a flight recorder dump; None for any other file, which is at its beginning then."""
-    magic = stream.read(_SNIFF_MIN)
+def _rendered(source: Source, stream: IO[bytes]) -> Iterator[bytes] | None:
+    """The text of a file that is no log and has one; None for any other, which is at its beginning then."""
+    first = stream.read(_MAGIC_BYTES)
     stream.seek(0)
-    if not magic.startswith((_GZIP, _ZSTD, b"\x80")) and magic.lstrip()[:1] != b"{":
-        return None
-    first = next(_unpack(stream, 0), b"")[:SNIFF_BYTES]
-    stream.seek(0)
-    if not is_flight(source.relative, first):
-        return None
-    if source.spool is not None:
-        return render_flight(source.name, _unpack(stream, 0))
-    return _rendered(source.name, source.mtime_ns)
-
-
-@lru_cache(maxsize=1)  # a file is read several times, one after the other
-def _rendered(name: str, mtime_ns: int) -> bytes:
-    with open(name, "rb") as stream:
-        return render_flight(name, _unpack(stream, 0))
+    if first.startswith((_GZIP, _ZSTD)) or may_be_rendered(source.key, first):
+        first = next(_unpack(stream, 0), b"")[:SNIFF_BYTES]
+        stream.seek(0)
+        return rendered(source, first, lambda: _unpack(stream, 0))
+    return None
 
 
 def _unpack(stream: IO[bytes], skip: int) -> Iterator[bytes]:

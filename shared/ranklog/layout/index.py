@@ -40,7 +40,7 @@ from ranklog.layout.index_head import head_from_map, head_to_map
 from ranklog.layout.index_sites import sites_from_map, sites_to_map
 from ranklog.layout.index_times import times_from_list, times_to_list
 from ranklog.layout.packed import pack_integers, unpack_int32s, unpack_integers
-from ranklog.layout.point_index import SeriesTable, series_from_map, series_to_map
+from ranklog.layout.point_index import NO_SERIES, SeriesTable, series_from_map, series_to_map
 from ranklog.limits import INDEX_SECTION_BYTES_MAX
 from ranklog.model.index import IndexHead, SiteCount, SiteTimes, TemplateRows
 
@@ -225,7 +225,9 @@ class SegmentIndex:
 
     @cached_property
     def series(self) -> SeriesTable:
-        """Series of a segment of points."""
+        """Series of a segment of points; none where an index has no segment, only fences."""
+        if not self.head.row_groups:
+            return NO_SERIES
         return self._read(_SERIES, lambda data: series_from_map(_unpack(data)))
 
     @cached_property

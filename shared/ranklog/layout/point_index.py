@@ -47,6 +47,9 @@ def series_to_map(table: SeriesTable) -> dict[str, Any]:
     }
 
 
+NO_SERIES = SeriesTable((), (), (), (), (), (), 0)
+
+
 def series_from_map(data: Mapping[str, Any]) -> SeriesTable:
     """Inverse of `series_to_map`. Raises KeyError, TypeError, ValueError on damage."""
     table = SeriesTable(

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ranklog.model.levels import INFO
+from ranklog.model.point import counted_summary
 from ranklog.produce import summaries, tensors
 from ranklog.produce.producer import Moment, Producer
 from ranklog.produce.telemetry import attached
@@ -78,26 +79,11 @@ def write_counted(
     step: Any,
     time_s: float | None,
 ) -> None:
-    """A histogram that was counted elsewhere: `totals` are number, sum and sum of squares, `limits` the
-    upper ends of its buckets."""
+    """A histogram that was counted elsewhere; words as in `counted_summary`."""
     producer = attached()
     if producer is None:
         return
-    count, total, squares = map(float, totals)
-    mean = total / count if count else None
-    edges = [float(low), *(min(float(limit), float(high)) for limit in limits)]
-    summary = {
-        "count": int(count),
-        "min": float(low) if count else None,
-        "max": float(high) if count else None,
-        "mean": mean,
-        "std": None if mean is None else math.sqrt(max(squares / count - mean * mean, 0.0)),
-        "norm": math.sqrt(max(squares, 0.0)) if count else None,
-        "nan": 0,
-        "inf": 0,
-        "quantiles": None,
-        "histogram": {"edges": edges, "counts": [float(n) for n in counts]} if count else None,
-    }
+    summary = counted_summary(low, high, totals, limits, counts)
     producer.telemetry({tag: summary}, None, _moment(producer, step, time_s))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 # A value that says it was not measured, beside None.
@@ -24,6 +24,32 @@ def canonical_json(values: Mapping[str, Any]) -> str:
         )
     except ValueError:
         return canonical_json({key: _finite(value) for key, value in values.items()})
+
+
+def counted_summary(
+    low: float,
+    high: float,
+    totals: tuple[float, float, float],
+    limits: Sequence[float],
+    counts: Sequence[float],
+) -> dict[str, Any]:
+    """The summary of a tensor whose values were counted elsewhere: `totals` are their number, sum and sum
+    of squares; `counts[b]` lie up to `limits[b]`, the upper ends of the buckets."""
+    count, total, squares = map(float, totals)
+    mean = total / count if count else None
+    edges = [float(low), *(min(float(limit), float(high)) for limit in limits)]
+    return {
+        "count": int(count),
+        "min": float(low) if count else None,
+        "max": float(high) if count else None,
+        "mean": mean,
+        "std": None if mean is None else math.sqrt(max(squares / count - mean * mean, 0.0)),
+        "norm": math.sqrt(max(squares, 0.0)) if count else None,
+        "nan": 0,
+        "inf": 0,
+        "quantiles": None,
+        "histogram": {"edges": edges, "counts": [float(n) for n in counts]} if count else None,
+    }
 
 
 def _finite(value: Any) -> Any:
