@@ -2,46 +2,78 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from html import escape
 from typing import Any
 
-from ranklog.cli.times import shown_time
-from ranklog.cli.triage_view import WORDS, suspect_name
+from ranklog.cli import triage_heat
+from ranklog.cli.times import shown_time, spread_view
+from ranklog.cli.triage_view import WORDS, shown_whom, suspect_name, together
 
 _STYLE = """
-body{font:14px/1.45 system-ui,sans-serif;margin:2em auto;max-width:72em;padding:0 1em;color:#222}
-h1{font-size:1.4em}h2{font-size:1.05em;margin-top:1.6em}
-.bad{color:#b3261e}.good{color:#1b6e3c}.dim{color:#666}
-pre,code,td.text{font:12px/1.4 ui-monospace,monospace;white-space:pre-wrap;overflow-wrap:anywhere}
+:root{color-scheme:light dark;--ink:#1d2025;--dim:#667;--paper:#fff;--field:#f1f3f5;--line:#e3e6ea;
+--bad:#b3261e;--good:#1b6e3c;--odd:#d97706}
+@media(prefers-color-scheme:dark){:root{--ink:#e6e8eb;--dim:#9aa3ad;--paper:#15181c;--field:#22272e;
+--line:#323942;--bad:#ff7b6e;--good:#6fd08c;--odd:#f5a623}}
+body{font:14px/1.5 system-ui,sans-serif;margin:2em auto;max-width:76em;padding:0 1.2em;
+color:var(--ink);background:var(--paper)}
+h1{font-size:1.45em;margin:0 0 .2em;overflow-wrap:anywhere}h2{font-size:1.08em;margin:2em 0 .5em}
+.bad{color:var(--bad)}.good{color:var(--good)}.dim{color:var(--dim)}
+.lead{font-size:1.08em;margin:.2em 0 1em;overflow-wrap:anywhere}
+code,.text{font:12px/1.45 ui-monospace,monospace;white-space:pre-wrap;overflow-wrap:anywhere}
 table{border-collapse:collapse;width:100%}
-td,th{padding:.2em .6em .2em 0;text-align:left;vertical-align:top;border-bottom:1px solid #eee}
-.bar{background:#b3261e;height:.6em;display:inline-block}
+td,th{padding:.25em .8em .25em 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
+th{font-weight:600;color:var(--dim)}td.fix,th.fix{white-space:nowrap;width:1%}td.whom{min-width:5em;max-width:14em}
+.facts{display:flex;flex-wrap:wrap;gap:.4em 2.2em;margin:1em 0}.facts b{display:block;font-weight:600}
+.suspect{border-left:4px solid var(--bad);background:var(--field);padding:.6em 1em;margin:.6em 0}
+.suspect b{font-size:1.05em}.suspect table{margin-top:.4em}
+summary{cursor:pointer;color:var(--dim)}
+.step{margin:.7em 0}.step code{display:block;background:var(--field);padding:.45em .7em;user-select:all}
+.legend span{margin-right:1.6em}
+.swatch{display:inline-block;width:1.1em;height:.8em;margin:0 .3em 0 .5em;background:var(--field)}
+.swatch.err{background:var(--bad)}.swatch.odd{background:var(--odd)}
+.swatch.gone{background:var(--dim);opacity:.4}
+footer{margin-top:3em;border-top:1px solid var(--line);padding-top:.6em;color:var(--dim)}
 """
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+_SHORT, _LONG = 240, 4000  # characters of a line that are seen at once, and at all
+_LINES_OPEN = 3
+# Controls, and what turns the direction of writing: shown as what they are, not done.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def render_page(found: Mapping[str, Any], zone: tzinfo) -> str:
     """The whole page."""
-    name = escape(str(found["run"]))
+    name = _safe(str(found["run"]))
     good = "good" if found["class"] == "none" else "bad"
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">',
-        f"<title>{name}: {escape(found['class'])}</title><style>{_STYLE}</style></head><body>",
+        '<meta name="viewport" content="width=device-width,initial-scale=1">',
+        f"<title>{name}: {escape(found['class'])}</title>",
+        f"<style>{_STYLE}{triage_heat.STYLE}</style></head><body>",
         f'<h1>{name}: <span class="{good}">{escape(found["class"])}</span></h1>',
-        f"<p>{escape(WORDS.get(found['class'], ''))}. {escape(str(found.get('why') or ''))}</p>",
+        _lead(found),
         _facts(found),
         _suspects(found, zone),
-        _heat(found.get("heat"), zone),
+        triage_heat.render_heat(found.get("heat"), zone),
         _timeline(found["timeline"], zone),
-        _lines("Evidence", found["evidence"], zone),
+        _evidence(found, zone),
         _steps(found["next_steps"]),
+        _foot(found, zone),
         "</body></html>",
     ]
     return "\n".join(part for part in parts if part) + "\n"
+
+
+def _lead(found: Mapping[str, Any]) -> str:
+    words = [WORDS.get(found["class"], ""), str(found.get("why") or "")]
+    text = ": ".join(_safe(word.rstrip(".")) for word in words if word)
+    end = "" if text.endswith(("…", "!", "?")) else "."
+    return f'<p class="lead">{text[:1].upper()}{text[1:]}{end}</p>'
 
 
 def _facts(found: Mapping[str, Any]) -> str:
@@ -51,95 +83,118 @@ def _facts(found: Mapping[str, Any]) -> str:
         "attempt": found["attempt"],
         "last iteration": found["last_iteration"],
         "last checkpoint": None if checkpoint is None else f"{checkpoint['iteration']} ({state})",
+        "state": "it may still go on" if found.get("live") else None,
         "completeness of these logs": found["completeness"]["state"],
     }
     cells = "".join(
-        f"<tr><th>{name}</th><td>{escape(str(value))}</td></tr>"
+        f'<div><span class="dim">{name}</span><b>{_safe(str(value))}</b></div>'
         for name, value in rows.items()
         if value is not None
     )
-    return f"<table>{cells}</table>"
+    return f'<div class="facts">{cells}</div>'
 
 
 def _suspects(found: Mapping[str, Any], zone: tzinfo) -> str:
     if found["undecidable"]:
-        return "<h2>Suspects</h2><p>Undecidable from these logs.</p>"
+        return "<h2>Suspects</h2><p>Undecidable from these logs: they name nobody.</p>"
     if not found["suspects"]:
         return ""
-    rows = []
+    cards = []
     for suspect in found["suspects"]:
-        width = f"{5 * suspect['score']:.2f}em"
-        lines = "".join(_line(line, zone) for line in suspect["evidence"])
-        rows.append(
-            f'<tr><td><span class="bar" style="width:{width}"></span> {suspect["score"]:.2f}</td>'
-            f"<td><b>{escape(suspect_name(suspect))}</b></td>"
-            f"<td>{escape(str(suspect['why']))}<details><summary>lines</summary>"
-            f"<table>{lines}</table></details></td></tr>"
+        lines = suspect["evidence"]
+        shown = _table(lines[:_LINES_OPEN], zone)
+        if rest := lines[_LINES_OPEN:]:
+            shown += f"<details><summary>{len(rest)} more</summary>{_table(rest, zone)}</details>"
+        cards.append(
+            f'<div class="suspect"><b>{_safe(suspect_name(suspect))}</b> '
+            f'<span class="dim">score {suspect["score"]:.2f}</span>'
+            f"<br>{_text(str(suspect['why']))}{shown}</div>"
         )
-    return f"<h2>Suspects</h2><table>{''.join(rows)}</table>"
-
-
-def _heat(heat: Mapping[str, Any] | None, zone: tzinfo) -> str:
-    """Ranks from top to bottom, time from left to right, darker where there are more errors."""
-    if heat is None or len(heat["rows"]) < 2:
-        return ""
-    top = max(max(row["errors"]) for row in heat["rows"])
-    cells = []
-    for y, row in enumerate(heat["rows"]):
-        cells.append(f'<text x="0" y="{12 * y + 10}" font-size="10">{row["rank"]}</text>')
-        for x, count in enumerate(row["errors"]):
-            shade = f"{0.2 + 0.8 * count / top:.2f}" if count else "0.04"
-            title = f"<title>rank {row['rank']}: {count}</title>" if count else ""
-            place = f'x="{40 + 14 * x}" y="{12 * y}" width="13" height="11"'
-            cells.append(f'<rect {place} fill="#b3261e" fill-opacity="{shade}">{title}</rect>')
-    width, height = 40 + 14 * len(heat["rows"][0]["errors"]), 12 * len(heat["rows"])
-    span = f"{shown_time(heat['from_ns'], zone)} to {shown_time(heat['to_ns'], zone)}"
-    return (
-        f'<h2>Errors by rank and time</h2><svg width="100%" viewBox="0 0 {width} {height}">'
-        f'{"".join(cells)}</svg><p class="dim">{escape(span)}</p>'
-    )
+    return f"<h2>Suspects</h2>{''.join(cards)}"
 
 
 def _timeline(events: Sequence[Mapping[str, Any]], zone: tzinfo) -> str:
     if not events:
         return ""
+    clock = spread_view([event["ts_ns"] for event in events], zone)
     rows = "".join(
-        f"<tr><td>{escape(shown_time(event['ts_ns'], zone))}</td><td>{escape(event['event'])}</td>"
-        f"<td>{_cell(event['rank'])}</td><td>{_cell(event['iteration'])}</td>"
-        f'<td class="text">{escape(str(event.get("note") or ""))} {_text(event["line"])}</td></tr>'
-        for event in events
+        f'<tr><td class="fix">{escape(clock(event["ts_ns"]))}</td>'
+        f'<td class="fix">{escape(event["event"].replace("_", " "))}</td>'
+        f'<td class="whom">{shown_whom(ranks)}</td><td class="fix">{_cell(event["iteration"])}</td>'
+        f"<td>{_said(event)}</td></tr>"
+        for event, ranks in together(events)
     )
-    head = "<tr><th>time</th><th>event</th><th>rank</th><th>iteration</th><th></th></tr>"
-    return f"<h2>Timeline</h2><table>{head}{rows}</table>"
+    names = ("time", "event", "whom", "iteration")
+    head = "".join(f'<th class="fix">{name}</th>' for name in names) + "<th></th>"
+    return f"<h2>Timeline</h2><table><tr>{head}</tr>{rows}</table>"
 
 
-def _lines(title: str, lines: Sequence[Mapping[str, Any]], zone: tzinfo) -> str:
-    if not lines:
-        return ""
-    return f"<h2>{title}</h2><table>{''.join(_line(line, zone) for line in lines)}</table>"
+def _said(event: Mapping[str, Any]) -> str:
+    line = event["line"]
+    note = _safe(str(event.get("note") or ""))
+    return note + (" " if note and line else "") + ("" if line is None else _text(line["text"]))
 
 
-def _line(line: Mapping[str, Any], zone: tzinfo) -> str:
+def _evidence(found: Mapping[str, Any], zone: tzinfo) -> str:
+    """Lines that no suspect shows already."""
+    seen = {line["id"] for suspect in found["suspects"] for line in suspect["evidence"]}
+    lines = [line for line in found["evidence"] if line["id"] not in seen]
+    return f"<h2>Evidence</h2>{_table(lines, zone)}" if lines else ""
+
+
+def _table(lines: Sequence[Mapping[str, Any]], zone: tzinfo) -> str:
+    clock = spread_view([line["ts_ns"] for line in lines], zone)
+    rows = "".join(
+        f'<tr><td class="fix dim">{escape(clock(line["ts_ns"]))}</td>'
+        f'<td class="fix dim">{_who(line)}</td><td>{_text(line["text"])}</td></tr>'
+        for line in lines
+    )
+    return f"<table>{rows}</table>" if rows else ""
+
+
+def _who(line: Mapping[str, Any]) -> str:
+    return f"rank {line['rank']}" if line["rank"] is not None else _safe(line["host"] or "")
+
+
+def _text(text: str) -> str:
+    """A line; of a long one the beginning, and the rest on a click."""
+    text = text.strip()
+    if len(text) <= _SHORT:
+        return f'<span class="text">{_safe(text)}</span>'
+    rest = _safe(text[_SHORT:_LONG]) + ("…" if len(text) > _LONG else "")
     return (
-        f'<tr><td class="dim">{escape(shown_time(line["ts_ns"], zone))}</td>'
-        f'<td>{_cell(line["rank"])}</td><td class="text">{_text(line)}</td></tr>'
+        f'<details><summary class="text">{_safe(text[:_SHORT])}…</summary>'
+        f'<span class="text">…{rest}</span></details>'
     )
 
 
-def _text(line: Mapping[str, Any] | None) -> str:
-    return "" if line is None else escape(line["text"].strip()[:2000])
+def _safe(text: str) -> str:
+    return escape(_CONTROLS.sub(_picture, text))
+
+
+def _picture(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return chr(0x2400 + code) if code < 0x20 else "\ufffd"
 
 
 def _cell(value: Any) -> str:
-    return "" if value is None else escape(str(value))
+    return "" if value is None else _safe(str(value))
 
 
 def _steps(steps: Sequence[Mapping[str, Any]]) -> str:
     if not steps:
         return ""
     items = "".join(
-        f"<li>{escape(step['text'])}<br><code>{escape(step['command'] or '')}</code></li>"
+        f'<div class="step">{_safe(step["text"])}'
+        + (f"<code>{_safe(step['command'])}</code>" if step["command"] else "")
+        + "</div>"
         for step in steps
     )
     page = escape(steps[0]["runbook"])
-    return f'<h2>Next</h2><ul>{items}</ul><p class="dim">{page} says more.</p>'
+    return f'<h2>What to do next</h2>{items}<p class="dim">{page} says more.</p>'
+
+
+def _foot(found: Mapping[str, Any], zone: tzinfo) -> str:
+    times = [event["ts_ns"] for event in found["timeline"]]
+    span = f", {shown_time(min(times), zone)} to {shown_time(max(times), zone)}" if times else ""
+    return f"<footer>ranklog triage of {_safe(str(found['run']))}{span}; times in {zone}</footer>"

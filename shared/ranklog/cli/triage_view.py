@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from typing import Any
 
 from ranklog.cli.console import Console
-from ranklog.cli.tables import fit, pad
+from ranklog.cli.tables import fit, pad, shown_ranks
 from ranklog.cli.times import spread_view
 
 WORDS = {
@@ -29,6 +30,7 @@ WORDS = {
     "unknown": "failed; what it says fits no class",
 }
 _EVENTS = 30
+_NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\d+")
 
 
 def show_triage(console: Console, found: Mapping[str, Any], zone: tzinfo) -> None:
@@ -83,19 +85,42 @@ def _show_timeline(console: Console, events: Sequence[Mapping[str, Any]], clock:
     if not events:
         return
     console.line(console.paint("\ntimeline", "bold"))
-    for event in events[:_EVENTS]:
-        console.line("  " + fit(_event(console, event, clock), console.width - 2))
-    if len(events) > _EVENTS:
-        console.line(f"  … {len(events) - _EVENTS} more: --json has them")
+    rows = together(events)
+    for event, ranks in rows[:_EVENTS]:
+        console.line("  " + fit(_event(console, event, ranks, clock), console.width - 2))
+    if len(rows) > _EVENTS:
+        console.line(f"  … {len(rows) - _EVENTS} more: --json has them")
 
 
-def _event(console: Console, event: Mapping[str, Any], clock: Any) -> str:
-    rank = "-" if event["rank"] is None else str(event["rank"])
+def together(events: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], list[int]]]:
+    """Events in a row that say the same but for numbers as the first of them; and their ranks."""
+    found: list[tuple[Mapping[str, Any], list[int]]] = []
+    last: tuple[Any, ...] | None = None
+    for event in events:
+        text = "" if event["line"] is None else event["line"]["text"]
+        key = (event["event"], _NUMBERS.sub("#", f"{event.get('note')} {text}".strip()))
+        if key != last:
+            found.append((event, []))
+        last = key
+        if event["rank"] is not None:
+            found[-1][1].append(event["rank"])
+    return found
+
+
+def shown_whom(ranks: Sequence[int]) -> str:
+    """`rank 3`, `ranks 0-7,12`, or `-`."""
+    if not ranks:
+        return "-"
+    known = sorted(set(ranks))
+    return f"rank{'s' * (len(known) > 1)} {shown_ranks(known)}"
+
+
+def _event(console: Console, event: Mapping[str, Any], ranks: Sequence[int], clock: Any) -> str:
     line = event["line"]
     text = "" if line is None else console.safe(line["text"].strip())
     note = f"{event['note']}  " if event.get("note") else ""
     iteration = "" if event["iteration"] is None else f"i{event['iteration']}"
-    cells = (pad(clock(event["ts_ns"]), 12), pad(event["event"], 11), pad(f"rank {rank}", 9))
+    cells = (pad(clock(event["ts_ns"]), 12), pad(event["event"], 11), pad(shown_whom(ranks), 9))
     return f"{'  '.join(cells)} {pad(iteration, 7)} {note}{text}"
 
 

@@ -28,7 +28,7 @@ from ranklog.model.levels import ERROR
 from ranklog.plan.tree import all_of, any_of
 from ranklog.spmd.triage.case import Case, RankState
 from ranklog.spmd.triage.evidence import evidence_pattern
-from ranklog.spmd.triage.heat import Heat, error_heat
+from ranklog.spmd.triage.heat import Heat, anomaly_heat
 from ranklog.spmd.triage.saves import last_checkpoint
 from ranklog.spmd.triage.steps import Step, next_steps
 from ranklog.spmd.triage.suspects import Suspect, name_group
@@ -221,7 +221,7 @@ def _answer(run: Search, case: Case, attempt: int, verdict: Verdict) -> Triage:
         "suspects": [_suspect(suspect) for suspect in verdict.suspects],
         "evidence": [line_json(line) for line in list(verdict.lines)[:_SUSPECT_LINES]],
         "timeline": [_event(event) for event in make_timeline(facts, named, gaps)],
-        "heat": _heat(error_heat(facts, named)),
+        "heat": _heat(anomaly_heat(facts, verdict.values, named)),
         "last_iteration": facts.progress.last_iteration,
         "last_checkpoint": None
         if checkpoint is None
@@ -272,7 +272,16 @@ def _event(event: Event) -> dict[str, Any]:
 def _heat(heat: Heat | None) -> dict[str, Any] | None:
     if heat is None:
         return None
-    rows = [{"rank": rank, "errors": counts} for rank, counts in heat.rows]
+    rows = [
+        {
+            "ranks": list(row.ranks),
+            "suspect": row.suspect,
+            "errors": row.errors,
+            "odd": row.odd,
+            "silent_from": row.silent_from,
+        }
+        for row in heat.rows
+    ]
     return {"from_ns": heat.from_ns, "to_ns": heat.to_ns, "rows": rows}
 
 

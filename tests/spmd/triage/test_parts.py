@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranklog.model.frame import TS_INHERITED
+from ranklog.spmd.triage.case import Case
 from ranklog.spmd.triage.collectives import judge_waiting
 from ranklog.spmd.triage.exits import expand, read_exits, signal_code
 from ranklog.spmd.triage.facts import gather
-from ranklog.spmd.triage.heat import error_heat
+from ranklog.spmd.triage.heat import Heat, anomaly_heat
 from ranklog.spmd.triage.links import judge_links
 from ranklog.spmd.triage.saves import last_checkpoint
 from ranklog.spmd.triage.series import find_nan, find_slowdown, find_spike, read_values
@@ -257,10 +258,49 @@ def test_a_rank_whose_heartbeats_stopped_is_gone() -> None:
     assert {("gone", 3), ("silent", 4)} <= events
 
 
+def heat_of(told: Case, suspects: set[int]) -> Heat | None:
+    facts = gather(told)
+    return anomaly_heat(facts, read_values(facts.progress.steps), suspects)
+
+
 def test_errors_by_rank_and_time_add_up() -> None:
-    lines = [said(r, at, "ValueError: x", level=40) for r, at in ((1, 10), (1, 20), (3, 20))]
-    heat = error_heat(gather(case([*training(range(4)), *lines], ranks=4)), {1})
+    lines = [said(r, at, "ValueError: x", level=40) for r, at in ((1, 10), (1, 20), (3, 50))]
+    heat = heat_of(case([*training(range(4)), *lines], ranks=4), {1})
     assert heat is not None
-    assert [(rank, sum(counts)) for rank, counts in heat.rows] == [(1, 2), (3, 1)]
-    assert (heat.rows[0][1][0], heat.rows[0][1][-1]) == (1, 1)
-    assert error_heat(gather(case(training(range(4)), ranks=4)), {1}) is None
+    assert [(row.ranks, row.suspect, sum(row.errors)) for row in heat.rows] == [
+        ((0, 0), False, 0),
+        ((1, 1), True, 2),
+        ((2, 2), False, 0),
+        ((3, 3), False, 1),
+    ]
+    assert heat.rows[3].errors[-1] == 1
+    assert heat_of(case(training(range(4)), ranks=4), set()) is None
+
+
+def test_times_over_the_peers_and_losses_that_are_not_finite_are_odd() -> None:
+    slow = [*training(range(3)), *training([3], time_ms=9000.0)]
+    heat = heat_of(case(slow, ranks=4), {3})
+    assert heat is not None
+    assert [sum(row.odd) for row in heat.rows] == [0, 0, 0, 10]
+    lost = [*training(range(3)), *training([3], loss="nan")]
+    heat = heat_of(case(lost, ranks=4), {3})
+    assert heat is not None
+    assert [sum(row.odd) for row in heat.rows] == [0, 0, 0, 10]
+
+
+def test_who_falls_silent_is_so_from_its_last_line_on() -> None:
+    lines = [*training([0, 1, 3]), *training([2], 3), said(0, 60, "ValueError: x", level=40)]
+    heat = heat_of(case(lines, ranks=4), {2})
+    assert heat is not None
+    silent = heat.rows[2].silent_from
+    assert silent is not None and 0 < silent < 15
+    assert heat.rows[0].silent_from is None
+
+
+def test_many_ranks_are_blocks_below_the_suspects() -> None:
+    lines = [*training(range(512), 2), said(37, 30, "ValueError: x", level=40)]
+    heat = heat_of(case(lines, ranks=512), {37})
+    assert heat is not None
+    assert len(heat.rows) == 65
+    assert (heat.rows[0].ranks, heat.rows[0].suspect) == ((37, 37), True)
+    assert (heat.rows[5].ranks, sum(heat.rows[5].errors)) == ((32, 39), 1)

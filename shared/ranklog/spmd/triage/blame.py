@@ -13,6 +13,7 @@ from ranklog.spmd.triage.suspects import Suspect, everybody, of_host, of_ranks
 # The same fault on so many ranks is on all: those that are missing were ended before they met it.
 ALL_SHARE, ALL_SHARE_AT_START = 0.5, 0.3
 LINES_MAX = 6
+_WORDS_MAX = 160  # characters
 
 
 @dataclass(slots=True)
@@ -26,6 +27,12 @@ class Cause:
     first_ns: int
 
 
+def shown_words(text: str) -> str:
+    """What a line says, short enough for a reason."""
+    text = text.strip()
+    return text if len(text) <= _WORDS_MAX else text[: _WORDS_MAX - 1] + "…"
+
+
 def ranks_of(signs: Sequence[Sign]) -> frozenset[int]:
     return frozenset(rank for sign in signs for rank in sign.ranks)
 
@@ -35,7 +42,7 @@ def whom(signs: Sequence[Sign], facts: Facts, score: float) -> tuple[Suspect, bo
     ranks = ranks_of(signs)
     nobody = [sign for sign in signs if not sign.ranks]
     lines = samples(signs)
-    words = signs[0].line.text[signs[0].line.body_at :].strip()[:160]
+    words = shown_words(signs[0].line.text[signs[0].line.body_at :])
     share = ALL_SHARE if facts.progress.began else ALL_SHARE_AT_START
     alike = len(ranks) > 1 and len(ranks) >= share * facts.world
     alike = alike and facts.places.whole_host(ranks) is None

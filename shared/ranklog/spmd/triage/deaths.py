@@ -14,6 +14,7 @@ from ranklog.spmd.triage.blame import (
     Cause,
     ranks_of,
     samples,
+    shown_words,
     whom,
 )
 from ranklog.spmd.triage.facts import Facts
@@ -32,7 +33,7 @@ def of_crash(score: float, signs: list[Sign], facts: Facts) -> Cause:
     if not coded:
         suspect, _ = whom(signs, facts, score)
         return Cause("crash_signal", score, suspect.why, suspect, signs[0].ts_ns)
-    return _crashed(score, ranks, signs[0].line.text.strip()[:160], samples(signs), facts)
+    return _crashed(score, ranks, shown_words(signs[0].line.text), samples(signs), facts)
 
 
 def _crashed(

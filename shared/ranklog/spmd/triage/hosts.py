@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ranklog.spmd.triage.blame import Cause, ranks_of, samples
+from ranklog.spmd.triage.blame import Cause, ranks_of, samples, shown_words
 from ranklog.spmd.triage.facts import Facts
 from ranklog.spmd.triage.read import Sign
 from ranklog.spmd.triage.suspects import Suspect, everybody, of_host, of_ranks
@@ -10,7 +10,7 @@ from ranklog.spmd.triage.suspects import Suspect, everybody, of_host, of_ranks
 
 def of_oom_killer(score: float, signs: list[Sign], facts: Facts) -> Cause | None:
     """The kernel names a process or a host; exit codes tell which ranks it took."""
-    words = "the host's memory was full: " + signs[0].line.text.strip()[:140]
+    words = "the host's memory was full: " + shown_words(signs[0].line.text)
     lines = samples(signs)
     codes = facts.codes()
     forced = frozenset(r for s in facts.of("forced") for r in s.ranks)
@@ -34,7 +34,7 @@ def of_oom_killer(score: float, signs: list[Sign], facts: Facts) -> Cause | None
 
 def of_hardware(kind: str, score: float, signs: list[Sign], facts: Facts) -> Cause | None:
     """A process that names its GPU's fault is the suspect; else the host whose kernel does."""
-    words = signs[0].line.text.strip()[:160]
+    words = shown_words(signs[0].line.text)
     lines = samples(signs)
     hosts = list(dict.fromkeys(sign.host for sign in signs if sign.host))
     device = [

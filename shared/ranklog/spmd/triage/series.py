@@ -76,20 +76,22 @@ def _numbers(line: Line) -> dict[str, float]:
         key: float(value)
         for key, value in line.metadata.items()
         if isinstance(value, int | float)
-        and (_is_loss(key) or _is_time(key) or _is_rate(key) or key == "bar_rate")
+        and (is_loss(key) or is_time(key) or _is_rate(key) or key == "bar_rate")
     }
     for match in _PAIR.finditer(body_of(line)):
         key = match["key"].strip("_")
-        if key not in found and (_is_loss(key) or _is_time(key)):
+        if key not in found and (is_loss(key) or is_time(key)):
             found[key] = float(match["value"])
     return found
 
 
-def _is_loss(key: str) -> bool:
+def is_loss(key: str) -> bool:
+    """Whether a name is the loss's that is trained on."""
     return _LOSS.match(key) is not None and _NOT_LOSS.search(key) is None
 
 
-def _is_time(key: str) -> bool:
+def is_time(key: str) -> bool:
+    """Whether a name is a time that a rank takes itself."""
     return _TIME.search(key.lower()) is not None and _NOT_TIME.search(key.lower()) is None
 
 
@@ -103,7 +105,7 @@ def find_nan(values: Values) -> Odd | None:
     firsts: dict[int, tuple[int, Line]] = {}
     speaking: dict[int, set[int]] = {}
     for key, by_rank in values.items():
-        if not _is_loss(key):
+        if not is_loss(key):
             continue
         for rank, items in by_rank.items():
             onset = _nan_onset(items)
@@ -135,7 +137,7 @@ def _nan_onset(items: Sequence[tuple[int, float, Line]]) -> tuple[int, Line] | N
 def find_spike(values: Values) -> Odd | None:
     """A loss that jumps far above its past and stays there for some iterations."""
     for key, by_rank in values.items():
-        if not _is_loss(key):
+        if not is_loss(key):
             continue
         found = {rank: at for rank, items in by_rank.items() if (at := _jump(items)) is not None}
         if (
@@ -206,7 +208,7 @@ def find_slow(values: Values, rank_times: Sequence[Sign]) -> Odd | None:
             if rank != NOBODY
         }
         for key, by_rank in values.items()
-        if _is_time(key)
+        if is_time(key)
     ]
     tables += [
         {
@@ -229,7 +231,7 @@ def find_slow(values: Values, rank_times: Sequence[Sign]) -> Odd | None:
     lines = [
         items[-1][2]
         for key, by_rank in values.items()
-        if _is_time(key) or _is_rate(key)
+        if is_time(key) or _is_rate(key)
         for rank, items in sorted(by_rank.items())
         if rank in ranks
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ranklog.model.answer import Line
@@ -30,13 +30,18 @@ class Event:
 def make_timeline(facts: Facts, suspects: Collection[int], gaps: Collection[int]) -> list[Event]:
     """In order of time. `gaps`: ranks of which lines are missing, so that they may be late."""
     events = [
-        *_first_errors(facts)[:_OF_A_KIND],
+        *_first(_first_errors(facts), suspects),
         *_silences(facts, gaps)[:_OF_A_KIND],
-        *_exits(facts)[:_OF_A_KIND],
+        *_first(_exits(facts), suspects),
         *_others(facts),
         *_last_lines(facts, suspects),
     ]
     return sorted(events, key=lambda e: (e.ts_ns, e.rank or -1))[:EVENTS_MAX]
+
+
+def _first(events: Sequence[Event], suspects: Collection[int]) -> list[Event]:
+    """The first ones, and those of suspects."""
+    return [e for at, e in enumerate(events) if at < _OF_A_KIND or e.rank in suspects]
 
 
 def _first_errors(facts: Facts) -> list[Event]:

@@ -37,7 +37,7 @@ _SUSPECTS_MAX = 8
 @dataclass(slots=True)
 class Verdict:
     """`suspects`: the likeliest first; empty where the run is healthy, was ended from outside, or
-    `undecidable`. `why` in words; `signs`: lines that show it."""
+    `undecidable`. `why` in words; `lines` show it; `facts`, `values`: what it was judged by."""
 
     fault: str = "none"
     suspects: list[Suspect] = field(default_factory=list)
@@ -45,18 +45,19 @@ class Verdict:
     why: str = ""
     lines: Sequence[Line] = ()
     facts: Facts | None = None
+    values: Values = field(default_factory=dict)
 
 
 def judge(case: Case) -> Verdict:
     """What happened to the attempt."""
     facts = gather(case)
-    verdict = _judge(case, facts)
-    verdict.facts = facts
+    values = read_values(facts.progress.steps)
+    verdict = _judge(case, facts, values)
+    verdict.facts, verdict.values = facts, values
     return verdict
 
 
-def _judge(case: Case, facts: Facts) -> Verdict:
-    values = read_values(facts.progress.steps)
+def _judge(case: Case, facts: Facts, values: Values) -> Verdict:
     numbers = find_nan(values) or find_spike(values)
     kill = find_kill(facts)
     causes = find_causes(facts, kill)
