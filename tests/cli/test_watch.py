@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import threading
 import time
@@ -175,12 +176,8 @@ for k in range(int(sys.argv[1])):
 """
 
 
-def test_a_live_run_is_watched_to_its_end(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_live_run_is_watched_to_its_end(tmp_path: Path) -> None:
     """A real job by `ranklog run`: its loss turns NaN while it is watched, and it ends well."""
-    import subprocess
-
     script = tmp_path / "train.py"
     script.write_text(LIVE)
     store = str(tmp_path / "store")
@@ -190,17 +187,13 @@ def test_a_live_run_is_watched_to_its_end(
     with subprocess.Popen([*words, sys.executable, str(script), "60"]) as running:
         try:
             _wait_for_run(store)
-            capsys.readouterr()
-            code = main(
-                [
-                    *("watch", "--store", store, "--run", "live", "--every", "0.5", "--json"),
-                    *("--exec", f"cat >> {alerts}; echo >> {alerts}"),
-                ]
-            )
+            watch = [sys.executable, "-m", "ranklog.cli.main", "watch", "--run", "live", "--json"]
+            watch += ["--store", store, "--every", "0.5"]
+            watch += ["--exec", f"cat >> {alerts}; echo >> {alerts}"]
+            said = subprocess.run(watch, capture_output=True, text=True, timeout=90, check=True)
         finally:
             running.wait(timeout=120)
-    rows = [json.loads(row) for row in capsys.readouterr().out.splitlines()]
-    assert code == 0
+    rows = [json.loads(row) for row in said.stdout.splitlines()]
     assert rows[-1]["report"]["state"] == "finished"
     fired = [(row["alert"], row["subjects"]) for row in rows[:-1] if row["state"] == "fired"]
     assert fired == [("nan", ["loss"])]

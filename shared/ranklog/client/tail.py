@@ -38,6 +38,9 @@ from ranklog.plan.tree import all_of
 POLL_S = 0.25
 # What every rank says is looked up again after so long.
 MUTED_FOR_NS = 30 * limits.SECOND_NS
+# A commit may come so much later than the time in its name.
+NOTES_LATE_NS = 120 * limits.SECOND_NS
+_NOTES_AT_ONCE = 4_096
 # New indexes taken in at once; the next round takes the next ones.
 _INDEXES_AT_ONCE = 256
 
@@ -154,6 +157,21 @@ class Tail:
                 state.seen.add(key)
                 lost.append(TailItem(skipped=failed[key]))
         return lost
+
+    def notes(self, since_ns: int) -> list[StreamEntry]:
+        """What commits without lines (heartbeats of quiet processes, ends) say of streams, since a while
+        before this time; some was said before. They lie among the late indexes, and nothing points there.
+        """
+        reader, now_ns = self._reader, self._reader.now_ns()
+        low = max(0, since_ns - NOTES_LATE_NS)
+        found: list[str] = []
+        for day in dict.fromkeys(keys.day_text(ns) for ns in (low, now_ns)):
+            prefix = keys.index_late_prefix(reader.tenant, day)
+            listed = reader.store.list(prefix, start_after=f"{prefix}line.{low:020d}")
+            found += [item.key for item in listed if item.key.startswith(f"{prefix}line.")]
+        loaded = reader.indexes.load(found[-_NOTES_AT_ONCE:])
+        bare = (index for index in loaded.indexes if index.head.segment is None)
+        return [entry for index in bare for entry in self._entries(index)]
 
     def _is_there(self, key: str) -> bool:
         return any(item.key == key for item in self._reader.store.list(key))

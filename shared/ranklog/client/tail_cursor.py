@@ -49,12 +49,15 @@ def tail_page(
         return TailPage([], begun, [] if streams else None)
     state, query, before = _load(reader, query, cursor)
     tail = Tail(reader, query, state)
+    looked_ns = state.seen.looked_ns or reader.now_ns()
     ends = time.monotonic() + min(wait_s, limits.TAIL_WAIT_S_MAX)
     while not (items := tail.poll(rows)) and time.monotonic() < ends:
         if streams and tail.heard:
             break
         sleep(POLL_S)
-    news = [news_of(entry) for entry in tail.heard] if streams else None
+    news = None
+    if streams:
+        news = [news_of(entry) for entry in (*tail.heard, *tail.notes(looked_ns))]
     if not state.changed:
         return TailPage(items, cursor, news)
     following = _save(reader, query, state, cursor)

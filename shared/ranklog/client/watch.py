@@ -14,7 +14,7 @@ from ranklog import limits
 from ranklog.answer.render import render_time
 from ranklog.client.tail_items import TailPage
 from ranklog.client.words import Restrictions
-from ranklog.errors import BadInput, RanklogError
+from ranklog.errors import BadInput, NotFound, RanklogError
 from ranklog.model.answer import Line
 from ranklog.spmd.watch.alerts import Notice
 from ranklog.spmd.watch.news import Patience, StreamNews
@@ -87,6 +87,8 @@ class Watch:
             raise BadInput("watch which run?", hint="name it: run=… or --run NAME")
         self._client, self._query, self._now_ns = client, query, now_ns
         rows = client.runs(run=run).rows
+        if not rows:
+            raise NotFound(f"nothing of {run} is stored yet", hint="try again in a moment")
         if len(rows) != 1:
             raise BadInput(f"{len(rows)} launches", hint="a watch takes one: NAME, NAME@LAUNCH")
         self.run_id = str(rows[0]["run_id"])
