@@ -7,8 +7,6 @@ from ranklog.produce.identity import (
     Surroundings,
     find_identity,
     identify,
-    is_host_alone,
-    is_launch_shared,
 )
 
 AROUND = Surroundings(host="n0", script="/job/train.py", launcher="n0:7:99")
@@ -179,59 +177,12 @@ def test_pods_of_a_job_agree_on_a_launch_though_each_has_a_launcher_of_its_own()
     assert identify(local, AROUND).launch != identify(local, OTHER).launch
 
 
-TWO_HOSTS = {"MASTER_ADDR": "n0", "MASTER_PORT": "29500", "WORLD_SIZE": "16"}
-
-
-@pytest.mark.parametrize(
-    ("environ", "is_one"),
-    [
-        (TWO_HOSTS | {"LOCAL_WORLD_SIZE": "8", "TORCHELASTIC_RUN_ID": "none"}, True),
-        (TWO_HOSTS | {"GROUP_WORLD_SIZE": "2"}, True),
-        (TWO_HOSTS, True),  # nothing tells how many hosts: started by hand
-        (TWO_HOSTS | {"LOCAL_WORLD_SIZE": "16"}, False),  # one host: its launcher tells jobs apart
-        (TWO_HOSTS | {"WORLD_SIZE": "1"}, False),
-        (TWO_HOSTS | {"MASTER_ADDR": "localhost"}, False),
-    ],
-)
-def test_hosts_of_a_job_that_nothing_names_agree_by_where_they_meet(
-    environ: dict[str, str], is_one: bool
-) -> None:
-    found = [
-        find_identity(environ | {"RANK": str(rank)}, around)
-        for rank, around in ((0, AROUND), (8, OTHER))
-    ]
-
-    assert (found[0].identity.launch == found[1].identity.launch) is is_one
-    assert is_launch_shared(found[0]) is is_one
-    elsewhere = find_identity(environ | {"RANK": "0", "MASTER_PORT": "29501"}, AROUND)
-    assert elsewhere.identity.launch != found[0].identity.launch
-
-
 def test_what_the_ranks_agreed_on_is_the_launch_where_nothing_names_it() -> None:
     agreed = Surroundings("n0", "train.py", "n0:7:99", agreed="a1b2")
 
     assert identify({"RANK": "0"}, agreed).launch == "a1b2"
     assert identify({"TORCHELASTIC_RUN_ID": "7"}, agreed).launch == "7"
     assert identify({"TORCHELASTIC_RUN_ID": "none"}, agreed).launch == "a1b2"
-
-
-@pytest.mark.parametrize(
-    ("environ", "alone"),
-    [
-        ({"WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8", "RANK": "0"}, True),
-        ({"WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8", "RANK": "0"}, False),
-        ({"GROUP_WORLD_SIZE": "2", "RANK": "0", "WORLD_SIZE": "16"}, True),
-        ({"WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8", "SLURM_JOB_ID": "8"}, False),
-        ({"PMI_RANK": "0", "PMI_SIZE": "4", "MPI_LOCALNRANKS": "2"}, True),
-        ({"PMI_RANK": "0", "PMI_SIZE": "4", "MPI_LOCALNRANKS": "4"}, False),
-        ({"HOROVOD_RANK": "0", "HOROVOD_SIZE": "4", "HOROVOD_LOCAL_SIZE": "2"}, True),
-        ({}, False),
-    ],
-)
-def test_a_host_whose_launch_the_others_do_not_share_is_known(
-    environ: dict[str, str], alone: bool
-) -> None:
-    assert is_host_alone(environ, find_identity(environ, AROUND)) is alone
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,8 @@ from pathlib import PurePath
 from ranklog.doctor.check import NOTE, OK, PROBLEM, Check
 from ranklog.launch.command import PLUGIN, run_name, torchrun_of
 from ranklog.launch.starters import Starter, starter_of
-from ranklog.produce.identity import (
-    Found,
-    Surroundings,
-    find_identity,
-    is_host_alone,
-    is_launch_shared,
-)
+from ranklog.produce.identity import Found, Surroundings, find_identity
+from ranklog.produce.launch_name import is_host_alone, is_launch_shared
 
 # Programs beside srun and mpirun that start ranks, on this host or others; each rank tells who it is
 # by their variables.

@@ -19,7 +19,8 @@ from ranklog.launch.keeper import AgentKeeper
 from ranklog.launch.parent import NOT_EXECUTABLE, NOT_FOUND, Parent, Program
 from ranklog.launch.starters import starter_of
 from ranklog.produce import spool
-from ranklog.produce.identity import Identity, identify, names_launch
+from ranklog.produce.identity import Identity, identify
+from ranklog.produce.launch_name import names_launch
 from ranklog.produce.surroundings import here, tell_if_alone
 
 # How long the agent has, after the job, to deliver where the command promises it.

@@ -12,13 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ranklog.produce import trouble
-from ranklog.produce.identity import (
-    Surroundings,
-    find_identity,
-    is_host_alone,
-    is_launch_shared,
-    names_launch,
-)
+from ranklog.produce.identity import Surroundings, find_identity
+from ranklog.produce.launch_name import is_host_alone, is_launch_shared, names_launch
 from ranklog.produce.spool import process_start
 
 _STORE_KEY = "ranklog/launch"
