@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -186,3 +187,30 @@ def test_a_real_mpirun_has_its_ranks_told_apart(jobs: Jobs, tmp_path: Path, way:
         streams = [entry.stream for entry in streams_in(jobs.stream)]
         assert {(one.rank, one.world_size) for one in streams} == {(0, 2), (1, 2)}
         assert len({one.launch for one in streams}) == 1
+
+
+def test_a_task_on_another_node_than_ranklog_run_s_delivers_by_itself(jobs: Jobs) -> None:
+    """`ranklog run -- srun python train.py`: its variables are there, its agent and host are not."""
+    program = (
+        "import logging, ranklog\n"
+        "ranklog.init()\n"
+        "logging.warning('from far')\n"
+        "assert ranklog.flush(20) == 0\n"
+    )
+    far = {
+        "RANKLOG_LAUNCHED": "1",
+        "RANKLOG_LAUNCHED_ON": "login.cluster",
+        "RANKLOG_HOST": "login.cluster",
+        "RANKLOG_RUN": "llama",
+        "RANKLOG_LAUNCH": "l7",
+        "RANKLOG_CAPTURED": str(jobs.spool / "0123"),
+        "RANKLOG_DESTINATION": str(jobs.stream),
+        "SLURM_PROCID": "3",
+        "SLURM_NTASKS": "8",
+    }
+    words = [sys.executable, "-c", program]
+    subprocess.run(words, env=jobs.environ | far, timeout=60, check=True)
+
+    assert [(line.rank, line.text) for line in jobs.lines("logging")] == [(3, "from far")]
+    [stream] = {e.stream for e in streams_in(jobs.stream) if e.stream.channel == "logging"}
+    assert (stream.run, stream.launch, stream.host) == ("llama", "l7", socket.gethostname())
