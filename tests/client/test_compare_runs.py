@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ranklog import limits
 from ranklog.client import Client
 from ranklog.errors import BadInput
 from ranklog.importer import import_paths
@@ -16,6 +17,7 @@ from tests.client.test_search import put
 from tests.ingest.frames import T0, Row, stream
 
 SECOND = 1_000_000_000
+NOW_NS = 4_102_444_800 * SECOND
 
 
 def launch(store: MemoryStore, name: str, at: int, facts: dict[str, Any], last: str) -> None:
@@ -99,7 +101,7 @@ def test_a_run_is_not_held_against_itself_nor_against_several(client: Client) ->
 def test_hunks_are_limited_and_the_answer_says_so(client: Client) -> None:
     found = client.compare(run="llama", with_="~1", ranks=[0, 1], limit=1)
     assert sum(row["op"] != "manifest" for row in found.rows) == 1
-    assert any("the first 1 of" in note for note in found.report.notes)
+    assert any("the first 1 differing" in note for note in found.report.notes)
 
 
 def test_imported_runs_say_that_nothing_is_known_of_their_configuration(tmp_path: Any) -> None:
@@ -135,3 +137,60 @@ def test_surviving_iterations_are_compared_across_attempts() -> None:
     client = Client(store=store, tenant="acme")
     assert client.compare(run="llama@a", with_="llama@b", ranks=[0]).rows == []
     assert client.compare(run="llama@a", with_="llama@b", ranks=[0], attempt="0").rows != []
+
+
+def test_runs_that_name_no_ranks_are_compared_by_their_consoles(tmp_path: Any) -> None:
+    store = MemoryStore()
+    for name, last in (("a", "done"), ("b", "Killed")):
+        path = tmp_path / f"{name}.log"
+        path.write_text("".join(f"step {i} loss {2.5 - i}\n" for i in range(5)) + last + "\n")
+        import_paths([str(path)], store=store, tenant="default", run=name, now_ns=T0)
+    found = Client(store=store).compare(run="a", with_="b")
+    assert {tuple(row["ranks"]) for row in found.rows} == {("a@import", "b@import")}
+    texts = [line["text"] for row in found.rows for x in row["ranks"].values() for line in x]
+    assert sorted(texts) == ["Killed", "done"]
+    assert any("names no ranks" in note for note in found.report.notes)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("healthy", "sick", "said"),
+    [
+        ("oracle_resnet_ok.log", "oracle_resnet_time_limit.log", "DUE TO TIME LIMIT"),
+        ("oracle_resnet_ok.log", "oracle_resnet_mxnet_nccl_frames_all8.log", "Could not open file"),
+    ],
+)
+def test_a_failure_is_held_against_its_healthy_sibling(
+    healthy: str, sick: str, said: str, data_dir: Any
+) -> None:
+    store = MemoryStore()
+    for name in (healthy, sick):
+        path = data_dir / "logs" / "failures" / name
+        import_paths([str(path)], store=store, tenant="default", run=name, now_ns=NOW_NS)
+    client = Client(store=store)
+    found = client.compare(run=healthy, with_=sick, limit=None)
+    inserted = [row["ranks"][f"{sick}@import"] for row in found.rows if row["op"] == "insert"]
+    assert any(said in line["text"] for lines in inserted for line in lines)
+    for name in (healthy, sick):
+        assert client.count("superseded:true", run=name).count == 0
+        [row] = client.runs(run=name).rows
+        assert row["lines"] > 0
+
+
+@pytest.mark.data
+def test_real_ranks_are_the_same_as_columns_and_line_by_line(
+    data_dir: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = MemoryStore()
+    path = data_dir / "logs" / "multirank" / "mangoboost_mi325x_rccl_16rank.txt"
+    import_paths([str(path)], store=store, tenant="default", run="r", now_ns=NOW_NS)
+    client = Client(store=store)
+    lines = client.compare(run="r", ranks=[0, 1], limit=None)
+    monkeypatch.setattr(limits, "COMPARE_LINES_MAX", 0)
+    columns = client.compare(run="r", ranks=[0, 1], limit=None)
+    texts = [
+        [line["id"] for row in found.rows for x in row["ranks"].values() for line in x]
+        for found in (lines, columns)
+    ]
+    # of one template are more lines than of one shape: a few find another partner
+    assert len(set(texts[0]) ^ set(texts[1])) <= len(set(texts[0])) // 20

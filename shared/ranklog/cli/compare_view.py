@@ -77,7 +77,7 @@ def _show_unified(console: Console, hunk: Mapping[str, Any]) -> None:
             own = {"change": "delete" if label == first else "insert"}.get(op, op)
             if op == "equal" and label != first:
                 continue
-            shown = f"{_SIGNS[own]} rank {console.safe(label)} │ {_text(console, line)}"
+            shown = f"{_SIGNS[own]} {_side(console, label)} │ {_text(console, line)}"
             console.line(console.paint(shown, _COLOURS[own]))
 
 
@@ -89,8 +89,14 @@ def _show_heads(console: Console, labels: Sequence[str]) -> None:
     column = _column(console, labels)
     if column < _COLUMN_MIN:
         return
-    heads = [pad(fit(f"rank {console.safe(label)}", column), column) for label in labels]
+    heads = [pad(fit(_side(console, label), column), column) for label in labels]
     console.line(console.paint("  " + " │ ".join(heads).rstrip(), "bold"))
+
+
+def _side(console: Console, label: str) -> str:
+    """`rank 7`; a run that names no ranks, `llama@17`, is its own name."""
+    named = label.isdecimal() or label.rpartition(":")[2].isdecimal()
+    return f"rank {console.safe(label)}" if named else console.safe(label)
 
 
 def _heading(hunk: Mapping[str, Any]) -> str:
@@ -113,7 +119,7 @@ def _show_below(console: Console, hunk: Mapping[str, Any]) -> None:
     op = hunk["op"]
     for label, lines in hunk["ranks"].items():
         for line in lines:
-            shown = f"{_SIGNS[op]} rank {console.safe(label)} │ {_text(console, line)}"
+            shown = f"{_SIGNS[op]} {_side(console, label)} │ {_text(console, line)}"
             console.line(console.paint(fit(shown, console.width), _COLOURS[op]))
 
 

@@ -47,19 +47,7 @@ def compare_ranks(
                 f"{len(run.scope.run_ids)} launches",
                 hint="compare takes one of a run: NAME, NAME@LAUNCH, NAME~1, NAME~ok",
             )
-    chosen = parse_ranks(ranks) or _default_ranks(runs)
-    if len(chosen) * len(runs) > SIDES_MAX:
-        raise BadInput(
-            f"{len(chosen) * len(runs)} sides are over the limit of {SIDES_MAX}",
-            hint="name fewer: --ranks 0,7",
-        )
-    for run in runs:
-        _check_ranks(run, chosen)
-    asked = {
-        str(rank) if len(runs) == 1 else f"{run.scope.run_ids[0]}:{rank}": (run, rank)
-        for run in runs
-        for rank in chosen
-    }
+    asked = _sides(runs, parse_ranks(ranks))
     most = max(_lines_of(run, rank) for run, rank in asked.values())
     if most > limits.COMPARE_COLUMN_LINES_MAX:
         raise BadInput(
@@ -68,24 +56,28 @@ def compare_ranks(
         )
 
     def peers() -> list[Line]:
-        return _peers(first, chosen)
+        return _peers(first, [rank for _, rank in asked.values() if rank is not None])
 
     if most > limits.COMPARE_LINES_MAX:
         comparison = _by_columns(asked, peers, all_hunks=all_hunks, limit=limit)
     else:
-        sides = [Side(label, _lines(run, [rank])) for label, (run, rank) in asked.items()]
+        sides = [Side(label, _lines(run, rank)) for label, (run, rank) in asked.items()]
         comparison = compare(sides, peers=peers(), all_hunks=all_hunks)
     report = first.report
     _cut(comparison, limit, report)
     if not ranks:
-        report.notes.append(f"ranks {', '.join(map(str, chosen))}: --ranks chooses others")
+        shown = dict.fromkeys(str(rank) for _, rank in asked.values() if rank is not None)
+        if shown:
+            report.notes.append(f"ranks {', '.join(shown)}: --ranks chooses others")
+        if any(rank is None for _, rank in asked.values()):
+            report.notes.append("a run names no ranks: its lines without one are compared")
     rows = manifest_rows(runs) if len(runs) > 1 else []
     rows += [hunk.to_json(line_json, render_time) for hunk in comparison.hunks]
     return Listing(rows, _completeness(runs), report)
 
 
 def _by_columns(
-    asked: Mapping[str, tuple[Search, int]],
+    asked: Mapping[str, tuple[Search, int | None]],
     peers: Callable[[], list[Line]],
     *,
     all_hunks: bool,
@@ -99,7 +91,7 @@ def _by_columns(
             f"so many lines need {error.name}, which is not installed here",
             hint="narrow it, or ask a store: pip install 'ranklog[engine]'",
         ) from error
-    sides = {label: (run, _of_rank(run, [rank])) for label, (run, rank) in asked.items()}
+    sides = {label: (run, _of_rank(run, rank)) for label, (run, rank) in asked.items()}
     return compare_sides(sides, peers=peers, all_hunks=all_hunks, limit=limit)
 
 
@@ -131,19 +123,40 @@ def _other(first: Search, words: str) -> Search:
     return begin(first.reader, replace(asked, run=chosen))
 
 
-def _default_ranks(runs: Sequence[Search]) -> list[int]:
-    """Two ranks of one run, or the first rank that two runs have in common."""
-    common = set.intersection(*(_ranks(run) for run in runs))
-    if not common:
-        raise BadInput("the runs have no rank in common", hint="name them: --ranks 0")
-    return sorted(common)[: 2 if len(runs) == 1 else 1]
+def _sides(
+    runs: Sequence[Search], named: Sequence[int] | None
+) -> dict[str, tuple[Search, int | None]]:
+    """By label, whose lines: those of a rank, or of a run that names no ranks."""
+    chosen = [list(named or own) for own in _default_ranks(runs)]
+    count = sum(map(len, chosen))
+    if count > SIDES_MAX:
+        raise BadInput(
+            f"{count} sides are over the limit of {SIDES_MAX}", hint="name fewer: --ranks 0,7"
+        )
+    asked: dict[str, tuple[Search, int | None]] = {}
+    for run, own in zip(runs, chosen, strict=True):
+        _check_ranks(run, own)
+        for rank in own:
+            label = str(rank) if len(runs) == 1 else run.scope.run_ids[0]
+            asked[label if len(runs) == 1 or rank is None else f"{label}:{rank}"] = (run, rank)
+    return asked
 
 
-def _check_ranks(run: Search, chosen: Sequence[int]) -> None:
+def _default_ranks(runs: Sequence[Search]) -> list[list[int | None]]:
+    """Of each run: two ranks of one, or the first rank that two runs have in common, or, where one
+    names none, what there is: its first rank, or its lines without one."""
+    own = [sorted(_ranks(run)) for run in runs]
+    common = sorted(set(own[0]).intersection(*own))
+    if len(runs) == 1 or common:
+        return [list[int | None](common[: 2 if len(runs) == 1 else 1])] * len(runs)
+    return [[ranks[0] if ranks else None] for ranks in own]
+
+
+def _check_ranks(run: Search, chosen: Sequence[int | None]) -> None:
     """A rank that nobody has heard of is a slip: beside it, every line would be missing."""
     known = _ranks(run)
     for rank in chosen:
-        if rank not in known:
+        if rank is not None and rank not in known:
             has = f"it has {min(known)} to {max(known)}" if known else "it names no ranks"
             raise NotFound(f"{', '.join(run.scope.run_ids)} has no rank {rank}", hint=has)
 
@@ -154,7 +167,7 @@ def _ranks(run: Search) -> set[int]:
     return found | own
 
 
-def _lines_of(run: Search, rank: int) -> int:
+def _lines_of(run: Search, rank: int | None) -> int:
     """At most so many lines of a rank, as the indexes count them; a line stored twice counts twice."""
     count = 0
     for entry in run.scope.entries():
@@ -163,24 +176,26 @@ def _lines_of(run: Search, rank: int) -> int:
         others = dict(entry.ranks)
         if entry.stream.rank == rank:
             count += entry.lines - sum(others.values())
-        count += others.get(rank, 0)
+        count += others.get(-1 if rank is None else rank, 0)
     return count
 
 
-def _of_rank(run: Search, ranks: Sequence[int]) -> q.Expr:
-    """The lines of these ranks, without console copies."""
-    wanted = q.Field("rank", ":", tuple(q.Number(rank, str(rank)) for rank in ranks))
+def _of_rank(run: Search, rank: int | None) -> q.Expr:
+    """The lines of a rank, or of none, without console copies."""
+    value = q.Null() if rank is None else q.Number(rank, str(rank))
+    wanted = q.Field("rank", ":", (value,))
     copies = q.Field("copy", ":", (q.Exact("true"),))
     return all_of([run.expr(), wanted, q.Not(copies)])
 
 
-def _lines(run: Search, ranks: Sequence[int], most: int = limits.COMPARE_LINES_MAX) -> list[Line]:
-    """Lines of these ranks in order. Raises BadInput over the limit."""
-    expr = _of_rank(run, ranks)
+def _lines(run: Search, rank: int | None, most: int | None = None) -> list[Line]:
+    """Lines of a rank in order. Raises BadInput over the limit."""
+    most = limits.COMPARE_LINES_MAX if most is None else most
+    expr = _of_rank(run, rank)
     lines = scan_lines(run, expr, limit=most + 1, newest=False).lines()
     if len(lines) > most:
         raise BadInput(
-            f"rank {ranks[0]} has over {most} lines here",
+            f"rank {rank} has over {most} lines here",
             hint="narrow it: --iteration A..B, --since, or terms",
         )
     return lines
@@ -193,7 +208,7 @@ def _peers(run: Search, chosen: Sequence[int]) -> list[Line]:
     peers: list[Line] = []
     for rank in others[::step]:
         try:
-            peers += _lines(run, [rank], limits.COMPARE_PEER_LINES_MAX)
+            peers += _lines(run, rank, limits.COMPARE_PEER_LINES_MAX)
         except BadInput:
             continue  # too many lines to stand beside; the others tell enough
     return peers
