@@ -194,6 +194,29 @@ def test_lines_that_name_no_iteration_carry_that_of_their_stream() -> None:
     assert (one.iterations.tolist(), one.values.tolist()) == ([1, 2], [10.0, 20.0])  # type: ignore[union-attr]
 
 
+def test_two_names_of_one_series_in_one_line_stay_two_series() -> None:
+    store = MemoryStore()
+    put(store, "1", [metric(0, i, lm_loss=10.5, loss=10.565) for i in range(3)])
+    put_points(
+        store,
+        "1",
+        [
+            record(
+                1, 0, {"train_loss": 2.0, "step_loss": 3.0, "iter_time_s": 0.5, "elapsed_ms": 400}
+            )
+        ],
+    )
+    found = Client(store=store, tenant="acme").series("loss OR iteration_time_ms", run=RUN)
+    assert [(one.label, one.values.tolist()) for one in found] == [
+        ("iter_time_s rank 1", [0.5]),
+        ("iteration_time_ms rank 1", [400.0]),
+        ("lm_loss rank 0", [10.5] * 3),
+        ("loss rank 0", [10.565] * 3),
+        ("loss rank 1", [2.0]),
+        ("step_loss rank 1", [3.0]),
+    ]
+
+
 def test_console_copies_say_nothing_twice() -> None:
     store = MemoryStore()
     put(store, "1", [metric(0, 1, loss=1.0)])

@@ -36,6 +36,16 @@ def test_every_number_of_a_preset_is_a_series_with_a_row_or_none() -> None:
     assert unknown == OWN
 
 
+def test_a_line_that_says_two_things_of_one_series_has_an_order_of_them() -> None:
+    for text, keys in CASES:
+        places = [
+            (known(key).series, known(key).place)
+            for key, value in keys.items()
+            if isinstance(value, (int, float))
+        ]
+        assert len(places) == len(set(places)), text
+
+
 def test_nothing_is_both_a_series_and_none() -> None:
     assert {key for key in NO_SERIES if is_metric(key)} == set()
 

@@ -30,7 +30,7 @@ from ranklog.plan.typed import text_value
 from ranklog.telemetry.lineage import surviving
 from ranklog.telemetry.names import is_series_key, known
 from ranklog.telemetry.spikes import spike_mask
-from ranklog.telemetry.table import ABSENT, I64, PointTable, grouped, joined
+from ranklog.telemetry.table import ABSENT, I64, PointTable, grouped, joined, set_apart
 
 _EVERYTHING = SeriesOptions(superseded=True)
 # Names of the first part of an answer that comes bit by bit.
@@ -54,7 +54,7 @@ def read_points(
     stored = stored_points(run, within, asked, terms, by, options.stat)
     if course:  # a job may log points and no line that names an iteration
         stored = stored.take(surviving(stored))
-    found = joined([lines, stored])
+    found = set_apart(joined([lines, stored]))
     if len(found) > limits.SERIES_READ_POINTS_MAX:
         raise BadQuery(f"over {limits.SERIES_READ_POINTS_MAX} points", hint="narrow it")
     return found

@@ -18,14 +18,14 @@ METRICS: tuple[Row, ...] = (
     # --- losses -----------------------------------------------------------------------------------
     (
         "loss", "", "down", False, "training loss",
-        "lm_loss train_loss train/loss reduced_train_loss average_loss avg_loss step_loss batch_loss "
+        "lm_loss train_loss train/loss reduced_train_loss step_loss batch_loss "
         "training_loss train_loss_step loss/train/total loss/mean train/cross_entropy_loss "
         "train/crossentropyloss loss_metrics/global_avg_loss train/samples/train_loss "
         "train/lm_loss learning/loss lm_loss_value loss_per_token loss/tok train/loss_step train_loss_epoch",
     ),
     ("loss_max", "", "down", False, "largest loss of the ranks", "loss_metrics/global_max_loss"),
     ("loss_avg", "", "down", False, "running mean of the loss, as the framework has it",
-     "loss_per_token_avg"),
+     "average_loss avg_loss loss_per_token_avg"),
     ("validation_loss", "", "down", False, "loss on held-out data",
      "val_loss eval_loss eval/loss validation/loss val/loss valid_loss lm_loss_validation"),
     ("nll_loss", "", "down", False, "negative log likelihood", ""),
@@ -50,7 +50,15 @@ METRICS: tuple[Row, ...] = (
      "learning/current_learning_rate"),
     ("learning_rate_multiplier", "", "", False, "factor on the learning rate", "lrm"),
     ("loss_scale", "", "", True, "scale of the loss in mixed precision",
-     "attempted_loss_scale grad_scale train/samples/loss_scale"),
+     "grad_scale train/samples/loss_scale"),
+    (
+        "attempted_loss_scale",
+        "",
+        "",
+        True,
+        "scale of the loss with which a step overflowed",
+        "",
+    ),
     ("grad_clip_percent", "%", "down", False, "share of updates whose gradient was clipped", "clip"),
     ("skipped_iterations", "", "down", False, "iterations that were skipped", "skipped "
      "number_of_skipped_iterations"),
@@ -58,7 +66,8 @@ METRICS: tuple[Row, ...] = (
      "number_of_nan_iterations"),
     ("weight_decay", "", "", False, "weight decay", "wd"),
     # --- progress ---------------------------------------------------------------------------------
-    ("epoch", "", "", False, "epoch", "epoch_num epoch_update"),
+    ("epoch", "", "", False, "epoch", "epoch_num"),
+    ("epoch_update", "", "", False, "epoch with its fraction", ""),
     ("consumed_samples", "", "", False, "samples since the start", "samples_count"),
     ("consumed_tokens", "", "", False, "tokens since the start", "time/token n_tokens_seen"),
     ("batch_size", "", "", False, "samples of an iteration, over all ranks",
@@ -105,11 +114,19 @@ METRICS: tuple[Row, ...] = (
     (
         "tokens_per_s", "1/s", "up", True,
         "tokens per second; per device where the framework prints that",
-        "tokens_s tps wps tgs/last_tgs_1 throughput_tps throughput_token/sec/gpu tok/s tok/sec tok_s tokens/s/device "
+        "tokens_s tps wps throughput_tps throughput_token/sec/gpu tok/s tok/sec tok_s tokens/s/device "
         "tokens_per_gpu_tokens/s/gpu tgs_tokens/gpu/second perf/per_device_tokens_per_sec tokens_per_gpu tokens_per_second",
     ),
     ("tokens_avg_per_s", "1/s", "up", True, "its running mean, as the framework has it",
      "tokens_s_avg"),
+    (
+        "tokens_last_per_s",
+        "1/s",
+        "up",
+        True,
+        "tokens per second of the last iteration alone",
+        "tgs/last_tgs_1",
+    ),
     ("samples_per_s", "1/s", "up", True, "samples per second",
      "samples_per_second sequences_per_second ips train_samples_per_second samples/sec seq/s throughput"),
     ("samples_avg_per_s", "1/s", "up", True, "its running mean, as the framework has it",
@@ -133,7 +150,7 @@ METRICS: tuple[Row, ...] = (
      "system/peak_gpu_memory_mb*0.0009765625 memory/max_active_gib "
      "mem_max_allocated_bytes*9.31322574615478515625e-10"),
     ("memory_percent", "%", "down", True, "share of the device's memory in use",
-     "memory_pct memory/max_active"),
+     "memory_pct memory/max_active gpu.memory_percent"),
     ("memory_reserved_gib", "GiB", "down", True, "memory that the allocator keeps",
      "mem_cached_gb reserved_mb*0.0009765625 memory/max_reserved_gib mem_reserved_bytes*9.31322574615478515625e-10"),
     ("memory_reserved_max_gib", "GiB", "down", True, "its largest", "max_mem_cached_gb max_reserved_mb*0.0009765625"),
@@ -144,9 +161,9 @@ METRICS: tuple[Row, ...] = (
      "rocm_mem_usage"),
     # --- device -----------------------------------------------------------------------------------
     ("gpu_utilization_percent", "%", "", True, "time in which the device did something",
-     "gpu_utilization gpu_util utilization.gpu"),
+     "gpu_utilization gpu_util utilization.gpu gpu.utilization_percent"),
     ("energy_j", "J", "down", True, "energy of an iteration on a device", ""),
-    ("power_w", "W", "", True, "power of a device", "gpu_power_w power.draw"),
+    ("power_w", "W", "", True, "power of a device", "gpu_power_w power.draw gpu.power_w"),
     ("ecc_errors", "", "down", False, "errors of memory that a controller has counted", "edac_errors"),
     ("out_of_memory", "", "down", False, "steps that ran out of memory", "oom"),
     ("live_slice_count", "", "up", False, "slices that take part", ""),

@@ -42,11 +42,13 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A written name's series, and the factor that brings its values into the series' unit."""
+    """A written name's series, and the factor that brings its values into the series' unit. `place`: of
+    several names in one record that of the smallest is the series, the others stay what they are."""
 
     series: str
     factor: float
     minus_one: bool = False
+    place: int = 0
 
 
 def _table() -> dict[str, Metric]:
@@ -62,9 +64,9 @@ def _table() -> dict[str, Metric]:
 
 BY_NAME = MappingProxyType(_table())
 _BY_ALIAS = {
-    alias: Known(metric.name, factor, metric.minus_one)
+    alias: Known(metric.name, factor, metric.minus_one, place)
     for metric in BY_NAME.values()
-    for alias, factor in metric.aliases.items()
+    for place, (alias, factor) in enumerate(metric.aliases.items())
 }
 
 

@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ranklog.telemetry.names import known
+
 I32: TypeAlias = "npt.NDArray[np.int32]"
 I64: TypeAlias = "npt.NDArray[np.int64]"
 F64: TypeAlias = "npt.NDArray[np.float64]"
@@ -151,6 +153,31 @@ class Grouped:
         """The first row of every group."""
         found: I64 = self.starts[:-1]
         return found
+
+
+def set_apart(table: PointTable) -> PointTable:
+    """A record that has several names of one series (MaxText's `loss` and `lm_loss`) has one of them as
+    that series; the others are series as they are written, in their own unit."""
+    of = [known(name) for name in table.names.written]
+    if len({one.series for one in of}) == len(of):
+        return table
+    place = np.array([one.place for one in of], np.int64)[table.written]
+    keys = (table.stream, table.seq, table.dims, table.series)
+    order = np.lexsort((place, *keys))
+    again = np.zeros(len(table), np.bool_)
+    again[order[1:]] = np.logical_and.reduce([k[order[1:]] == k[order[:-1]] for k in keys])
+    if not again.any():
+        return table
+    names = dict.fromkeys((*table.names.series, *table.names.written))
+    code = {name: at for at, name in enumerate(names)}
+    own = np.array([code[name] for name in table.names.written], np.int32)[table.written]
+    factor = np.array([one.factor for one in of])[table.written]
+    return replace(
+        table,
+        series=np.where(again, own, table.series).astype(np.int32),
+        value=np.where(again, table.value / factor, table.value),
+        names=replace(table.names, series=tuple(names)),
+    )
 
 
 def _identity(table: PointTable) -> list[I32]:
