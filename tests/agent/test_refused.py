@@ -105,6 +105,30 @@ def test_who_waits_is_told_how_many_of_his_lines_were_refused(
     again.close()
 
 
+def test_nobody_is_told_that_lines_are_delivered_before_it_is_known_that_they_were_refused(
+    tmp_path: Path, stream: DiskStream, one: Producer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread sends: its frame may be refused right before it is acknowledged."""
+    collector = Collector(tmp_path / "spool", Picky(stream))
+    say(one, "bad 1")
+    collector.poll(hurry=True, send=False)
+    looked = collector._note_refused
+    sent: list[bool] = []
+
+    def look_and_send() -> None:
+        looked()
+        if not sent:
+            sent.append(collector.sender.step())
+
+    monkeypatch.setattr(collector, "_note_refused", look_and_send)
+    collector.poll(send=False)
+
+    assert sent == [True]
+    assert one.flush(0.0) == 1
+    assert spool.read_ack(tmp_path / "spool" / f"{one.process.incarnation}.acked")[1] == 1
+    collector.close()
+
+
 def test_a_line_of_the_rank_says_it_once_in_a_while_and_never_of_itself(
     tmp_path: Path, stream: DiskStream, one: Producer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -135,11 +135,11 @@ class Collector:
             while self.sender.step(hurry=hurry):
                 pass
         self._note_refused()
-        self.processes.acknowledge(self.sender.delivered)
+        self.processes.acknowledge(self.sender.delivered, self._note_refused)
         return more
 
     def _note_refused(self) -> None:
-        """Before anything is acknowledged: what was refused is not delivered."""
+        """What was refused is not delivered, though its room in the log is free."""
         told = self.sender.kept.told
         while told:
             refusal = told.popleft()

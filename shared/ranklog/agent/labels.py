@@ -7,7 +7,8 @@
                                 [3]<stdout>: text, [Sun Nov 29 22:10:06 2026][1,3]<stdout>: text
     mpiexec -l                  [3] text         (Hydra: MPICH, Intel MPI)
 
-A label stays in the line; its body begins behind it.
+A label stays in the line; its body begins behind it, and behind torch's own `[rank3]: ` on what a rank
+prints of an uncaught exception.
 """
 
 from __future__ import annotations
@@ -28,6 +29,14 @@ FORMS = {
     "hydra": re.compile(rb"\[(\d{1,7})\] "),
 }
 
+_ENVELOPE = re.compile(rb"\[rank\d+\]:? ")
+
+
+def body_at(line: bytes, label_end: int = 0) -> int:
+    """Where a line's body begins, behind its label's end."""
+    envelope = _ENVELOPE.match(line, label_end)
+    return label_end if envelope is None else envelope.end()
+
 
 class Labels:
     """Reads the labels of one form."""
@@ -46,3 +55,11 @@ class Labels:
         found = list(map(self._match, lines))
         ranks = array("i", [STREAM_RANK if one is None else int(one[1]) for one in found])
         return ranks, array("I", [0 if one is None else one.end() for one in found])
+
+
+def places(lines: Sequence[bytes], whole: bytes, labels: Labels | None) -> tuple[array[int], ...]:
+    """Ranks and body starts of many lines, `whole` together; empty where all are what nothing says."""
+    ranks, starts = labels.of_all(lines) if labels else (array("i"), array("I"))
+    if b"[rank" in whole:
+        starts = array("I", map(body_at, lines, starts or array("I", [0]) * len(lines)))
+    return ranks, starts

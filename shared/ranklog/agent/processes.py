@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -168,11 +168,20 @@ class Processes:
         for name, one in saved.items():
             self.known[name].committed(one, place)
 
-    def acknowledge(self, delivered: deque[tuple[Place, State]]) -> None:
-        """Tell processes how far they are delivered, and remove those that are delivered whole."""
+    def acknowledge(
+        self,
+        delivered: deque[tuple[Place, State]],
+        note_refused: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Tell processes how far they are delivered, and remove those that are delivered whole.
+
+        `note_refused` counts what was refused: another thread sends, so it is called when a change is
+        in hand, and before anybody is told that it is delivered.
+        """
         front = self._ledger.wal.front
         while delivered and delivered[0][0] <= front:
             _, change = delivered.popleft()
+            note_refused()
             for name, saved in change.get("processes", {}).items():
                 if saved and saved["sdk"] and name in self.known:
                     offset, records = _acked(saved["sdk"])

@@ -12,7 +12,6 @@ traceback, bytes that are no UTF-8 or a very long line is taken line by line.
 from __future__ import annotations
 
 import os
-import re
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +22,7 @@ from ranklog.agent.admission import Admission
 from ranklog.agent.copies import Copies
 from ranklog.agent.disk_space import punch_hole
 from ranklog.agent.framer import PIECE_BYTES, Framer, character_start
-from ranklog.agent.labels import Labels
+from ranklog.agent.labels import Labels, body_at, places
 from ranklog.agent.mask import KeyBlocks, Masker
 from ranklog.agent.rows import Row, StreamState
 from ranklog.agent.tracebacks import BEGIN, Tracebacks
@@ -35,8 +34,6 @@ READ_BYTES = 256 * limits.KIB
 PUNCH_BYTES = 4 * limits.MIB
 # Between two lines of one progress bar.
 BAR_NS = 10 * limits.SECOND_NS
-# torch's own prefix on what a rank prints of an uncaught exception.
-_ENVELOPE = re.compile(rb"\[rank\d+\]:? ")
 
 
 class TextSource:
@@ -197,13 +194,7 @@ class TextSource:
         if len(whole) > PIECE_BYTES and max(map(len, lines)) > PIECE_BYTES:
             return False
         count = len(lines)
-        ranks, body_at = self._labels.of_all(lines) if self._labels else (array("i"), array("I"))
-        if b"[rank" in whole:
-            body_at = body_at or array("I", [0]) * count
-            found = map(_ENVELOPE.match, lines, body_at)
-            body_at = array(
-                "I", [e.end() if e else at for e, at in zip(found, body_at, strict=True)]
-            )
+        ranks, starts = places(lines, whole, self._labels)
         self.state.masked += self._keys.lines(lines) + self._masker.lines(lines)
         batch = RowBatch(
             ts=array("q", [now_ns]) * count,
@@ -211,7 +202,7 @@ class TextSource:
             texts=lines,
             rank=ranks,
             flags=array("H", [TS_ARRIVAL]) * count,
-            body_at=body_at,
+            body_at=starts,
         )
         framer.add_batch(self.state, batch)
         self.records += count
@@ -280,9 +271,7 @@ class TextSource:
         """Whose line it is, where its body begins, and what traceback it is of; `shown`: its last state."""
         if not self._mid_line:
             self._rank, label_end = self._labels.of(line) if self._labels else (STREAM_RANK, 0)
-            label_end = label_end if shown is line else 0
-            envelope = _ENVELOPE.match(shown, label_end)
-            row.body_at = envelope.end() if envelope else label_end
+            row.body_at = body_at(shown, label_end if shown is line else 0)
         row.rank = self._rank
         traces = self._traces.pop(self._rank, None) or Tracebacks()
         if self._mid_line:
