@@ -63,7 +63,7 @@ def client() -> Client:
     return Client(store=store, tenant="acme")
 
 
-@pytest.mark.parametrize("other", ["llama@17", "llama~1", "~1"])
+@pytest.mark.parametrize("other", ["llama@17", "llama~1", "~1", "~ok", "llama~ok"])
 def test_what_changed_in_the_manifests_comes_before_the_lines(client: Client, other: str) -> None:
     rows = client.compare(run="llama", with_=other).rows
     facts = [row for row in rows if row["op"] == "manifest"]

@@ -40,7 +40,7 @@ _OF_A_LAUNCH = re.compile(
     r"""environment\.(?:.*(?:JOB_?ID|JOB_?NAME|JOBID|STEP_?ID|TASK_?PID|RUN_ID|RDZV_ID|_UID|UUID
         |HOSTNAME|NODELIST|NODE_?NAME|_ADDR|_PORT|_PORTS|RANK|LAUNCH|PROCID|LOCALID|NODEID|GTIDS
         |TMPDIR|JOB_START_TIME|JOB_END_TIME|RESTART_COUNT|SUBMIT_DIR|_COOKIE|_FD)
-        |PMIX?_.*|PRTE_.*|OMPI_(?:COMM|MCA_ess|MCA_orte).*)
+        |RANKLOG_.*|PMIX?_.*|PRTE_.*|OMPI_(?:COMM|MCA_ess|MCA_orte).*)
       | container\.id | machine\.(?:boot|uptime|started).*
     """,
     re.VERBOSE | re.IGNORECASE,

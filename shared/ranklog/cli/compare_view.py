@@ -43,8 +43,9 @@ def show_comparison(
             _show_beside(console, hunk)
         else:
             _show_below(console, hunk)
-        for change in hunk["values"]:
-            console.line(console.paint("    " + _change(console, change), _COLOURS["change"]))
+        # metadata that a rule took from the text says the same once more
+        for shown in dict.fromkeys(_change(console, change) for change in hunk["values"]):
+            console.line(console.paint("    " + shown, _COLOURS["change"]))
     console.line(_summary(hunks, len(facts)))
 
 

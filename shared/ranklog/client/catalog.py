@@ -128,6 +128,15 @@ class Catalog:
             )
         return [launches[-1 - selector.back]]
 
+    def ended_well_before(self, launch: Launch) -> Launch | None:
+        """The last launch of the run, before this one, that ended well."""
+        found = None
+        for item in self.launches(launch.run):
+            if item.launch == launch.launch:
+                break
+            found = item if self._ended_well(item) else found
+        return found
+
     def _ended_well(self, launch: Launch) -> bool:
         codes = [
             entry.end.exit_code

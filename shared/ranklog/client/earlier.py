@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ranklog.client.catalog import Launch
 from ranklog.client.reader import Reader
-from ranklog.errors import BadInput
+from ranklog.errors import BadInput, NotFound
 from ranklog.model.query import RunSelector
 from ranklog.plan.bounds import parse_run_selector
 
@@ -21,10 +21,22 @@ def earlier_run(
         chosen = _before(reader, launches[0], words)
     else:
         chosen = parse_run_selector(words)
+    if chosen.ok and launches is not None and len(launches) == 1:
+        chosen = _well_before(reader, launches[0], chosen)
     for item in reader.catalog.select(chosen):
         if launches is not None and item.run_id in {launch.run_id for launch in launches}:
             raise BadInput(f"{item.run_id} is held against itself", hint="name an earlier run")
     return chosen
+
+
+def _well_before(reader: Reader, launch: Launch, chosen: RunSelector) -> RunSelector:
+    """What ended well last; of the launch's own run, which may have ended well itself, before it."""
+    if chosen.name != launch.run:
+        return chosen
+    found = reader.catalog.ended_well_before(launch)
+    if found is None:
+        raise NotFound(f"no launch of {launch.run} before {launch.launch} ended well")
+    return RunSelector(found.run, launch=found.launch)
 
 
 def _before(reader: Reader, launch: Launch, words: str) -> RunSelector:
