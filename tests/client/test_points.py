@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -431,3 +434,38 @@ def test_a_search_for_lines_is_complete_whatever_points_there_are() -> None:
         answer = client.search("", run="llama")
         assert answer.lines == [] and not answer.completeness.gaps
         assert client.search("kind:point", run="llama").completeness.gaps
+
+
+def test_an_export_of_points_holds_them_all(tmp_path: Path) -> None:
+    with job() as client:
+        [parquet] = client.export("kind:point", out=tmp_path / "a", run="llama").rows
+        [jsonl] = client.export(
+            "kind:point series:loss", out=tmp_path / "b", format="jsonl", run="llama"
+        ).rows
+        page = client.search("kind:point series:loss", run="llama", limit=None)
+        with pytest.raises(BadInput, match="no export format text for points"):
+            client.export("kind:point", out=tmp_path / "c", format="text", run="llama")
+    assert (parquet["file"], parquet["points"], jsonl["points"]) == ("points.parquet", 13, 6)
+    table = pq.read_table(tmp_path / "a" / "points.parquet")
+    assert table.column_names == SCHEMA.names and table.num_rows == 13
+    text = (tmp_path / "b" / "points.jsonl").read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert isinstance(page, PointPage)
+    assert sorted(lines, key=repr) == sorted(page.points, key=repr)
+
+
+def test_a_key_that_no_point_has_is_a_warning() -> None:
+    with job() as client:
+        slip = client.search("kind:point leyer:h.1", run="llama")
+        right = client.search("kind:point layer:h.1 value>0 loss>0", run="llama")
+    assert slip.report.warnings == ["no point in scope has the key leyer"]
+    assert right.report.warnings == []
+
+
+def test_points_of_very_many_hours_are_filed_late_and_all_found() -> None:
+    hours = [Record({"a": float(n)}, ts=T0 - n * HOUR_NS, iteration=n) for n in range(80)][::-1]
+    store = stored(hours)
+    assert any("/late/" in item.key for item in store.list("acme/index/"))
+    assert shown(ask(local_reader(store, "acme"))) == told(hours)
+    some = ask(local_reader(store, "acme"), "iteration:70..75")
+    assert [row[5] for row in shown(some)] == [70, 71, 72, 73, 74]

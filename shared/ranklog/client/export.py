@@ -63,11 +63,11 @@ def export_lines(
     if format not in FORMATS:
         raise BadInput(f"no export format {format}", hint=", ".join(FORMATS))
     run = begin(reader, query, pin=pin)
-    _claim(out)
+    claim(out)
     try:
         files = _export(run, out, format)
     except BaseException as error:
-        _clear(out)
+        clear(out)
         if isinstance(error, OSError | _CannotWriteError):
             raise _refused(out, error) from error
         raise
@@ -98,7 +98,7 @@ def _refused(out: Path, error: Exception) -> RanklogError:
     return BadInput(message)
 
 
-def _clear(out: Path) -> None:
+def clear(out: Path) -> None:
     """Take back what was written: `out` was new or empty."""
     for path in out.iterdir():
         if path.is_dir():
@@ -107,7 +107,8 @@ def _clear(out: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _claim(out: Path) -> None:
+def claim(out: Path) -> None:
+    """A new or empty folder. Raises BadInput."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BadInput(f"{out} is there and not an empty folder", hint="name a new one with --out")
     out.mkdir(parents=True, exist_ok=True)

@@ -213,7 +213,12 @@ class Local:
         from ranklog.client.export import export_lines
 
         if pin is None:
-            return export_lines(self.reader, self._query(query, given), out, format)
+            asked = self._query(query, given)
+            if asked.kind == "point":
+                from ranklog.client.point_export import export_points
+
+                return export_points(self.reader, asked, out, format)
+            return export_lines(self.reader, asked, out, format)
         from ranklog.client.evidence import export_pinned
 
         refuse_words(query, given)

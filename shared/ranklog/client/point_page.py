@@ -16,9 +16,10 @@ from ranklog.client.point_answer import PointPage
 from ranklog.client.points import read_points
 from ranklog.client.reader import Reader
 from ranklog.client.search import Search, begin
+from ranklog.client.warn import terms
 from ranklog.errors import BadInput
 from ranklog.model import query as q
-from ranklog.plan.point_terms import values_of
+from ranklog.plan.point_terms import VALUE, values_of
 
 # Columns of a count's fields; any other field is a dimension, or metadata of the context.
 _COLUMNS = {
@@ -40,6 +41,7 @@ def search_page(reader: Reader, query: q.Query, fields: Sequence[str] = ()) -> P
     if query.cursor or query.context:
         raise BadInput("points have no pages and no neighbours", hint="narrow it, or --limit 0")
     run = begin(reader, query, points=True)
+    _warn_unknown(run)
     table = read_points(run, run.expr())
     ts, seq = table["ts_ns"].to_numpy(), table["seq"].to_numpy()
     order = np.lexsort((seq, ts))
@@ -59,6 +61,20 @@ def search_page(reader: Reader, query: q.Query, fields: Sequence[str] = ()) -> P
         points=points,
         table=table,
     )
+
+
+def _warn_unknown(run: Search) -> None:
+    """A key that no point in scope has is no error, but often a slip."""
+    asked = {term.key for term in terms(run.query.expr) if isinstance(term, q.Field)}
+    asked -= {VALUE, *q.BUILTIN_FIELDS}
+    if not asked:
+        return
+    tables = [i.series for i in run.scope.points.values() if i.head.segment is not None]
+    known = {name for table in tables for name in table.names}
+    texts = {text for table in tables for text in (*table.dims, *table.contexts)}
+    known |= {key for text in texts for key in values_of(text)}
+    for key in sorted(asked - known):
+        run.report.warnings.append(f"no point in scope has the key {key}")
 
 
 def point_objects(table: pa.Table) -> Iterator[dict[str, Any]]:
@@ -110,6 +126,7 @@ def count_points(reader: Reader, query: q.Query) -> CountAnswer:
     if query.stats:
         raise BadInput("a count of points tells no numbers", hint="ask ranklog series for them")
     run = begin(reader, query, points=True)
+    _warn_unknown(run)
     bucket, width = _bucket(query)
     fields = (*query.by, *([bucket[0]] if bucket else []))
     columns = {column for name in query.by for column in _read_for(name)}

@@ -5,7 +5,7 @@ Shapes: a row is one value of one record. `SCHEMA` has the columns; a reader nam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ranklog.client.answer import Tabular
-from ranklog.client.point_columns import SCANNED, SCHEMA, name_points
+from ranklog.client.point_columns import SCANNED, SCHEMA, name_points, scanned_array
 from ranklog.client.reader import Reader
 from ranklog.client.search import Search, begin, timed
 from ranklog.errors import BadInput
@@ -22,7 +22,6 @@ from ranklog.model.answer import Completeness, Report
 from ranklog.plan.pack import pack
 from ranklog.plan.point_plan import PointPlan, plan_points
 from ranklog.plan.tasks import Points, PointTask
-from ranklog.plan.tree import all_of
 
 COLUMNS = tuple(SCHEMA.names)
 
@@ -60,21 +59,29 @@ def read_points(run: Search, expr: q.Expr, columns: Sequence[str] | None = None)
     there is not.
     """
     wanted = _checked(columns)
-    plan = plan_of(run, expr, wanted)
-    found: list[tuple[int, pa.Table]] = []
-    for task, outcome in _outcomes(run, plan):
-        run.note(task, outcome)
-        found += outcome.tables.items()
-        found += _from_lists(outcome.columns, plan.shape.columns)
+    parts = list(point_tables(run, expr, wanted))
     with timed(run.report, "merge"):
-        parts = [
-            name_points(run.scope.points[number], table, wanted)
-            for number, table in found
-            if table.num_rows
-        ]
         if not parts:
             return pa.schema([SCHEMA.field(name) for name in wanted]).empty_table()
         return pa.concat_tables(parts).unify_dictionaries()
+
+
+def point_tables(run: Search, expr: q.Expr, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """`read_points` segment by segment, as they come."""
+    plan = plan_of(run, expr, columns)
+    packed = pack(plan.scans, concurrency=run.reader.concurrency)
+    tasks = [PointTask(plan.expr, scans, plan.shape, plan.near) for scans in packed]
+    outcomes = iter(run.reader.run(tasks, run.ends_s))
+    for task in tasks:
+        with timed(run.report, "scan"):
+            outcome = next(outcomes)
+        run.note(task, outcome)
+        found = [*outcome.tables.items(), *_from_lists(outcome.columns, plan.shape.columns)]
+        for number, table in found:
+            if table.num_rows:
+                with timed(run.report, "merge"):
+                    named = name_points(run.scope.points[number], table, columns)
+                yield named
 
 
 def plan_of(run: Search, expr: q.Expr, columns: Sequence[str]) -> PointPlan:
@@ -99,13 +106,6 @@ def plan_of(run: Search, expr: q.Expr, columns: Sequence[str]) -> PointPlan:
     return plan
 
 
-def _outcomes(run: Search, plan: PointPlan) -> Iterable[tuple[PointTask, Any]]:
-    packed = pack(plan.scans, concurrency=run.reader.concurrency)
-    tasks = [PointTask(plan.expr, scans, plan.shape, plan.near) for scans in packed]
-    with timed(run.report, "scan"):
-        return list(zip(tasks, run.reader.run(tasks, run.ends_s), strict=True))
-
-
 def _checked(columns: Sequence[str] | None) -> tuple[str, ...]:
     wanted = COLUMNS if columns is None else tuple(dict.fromkeys(columns))
     for name in wanted:
@@ -119,16 +119,9 @@ def _from_lists(columns: dict[str, list[Any]], names: Sequence[str]) -> list[tup
     """Columns of lists as tables by segment."""
     if not columns.get("segment"):
         return []
-    from ranklog.client.point_columns import scanned_array
-
     numbers = np.array(columns["segment"])
     table = pa.table({name: scanned_array(name, columns[name]) for name in names})
     return [
         (number, table.filter(pa.array(numbers == number)))
         for number in np.unique(numbers).tolist()
     ]
-
-
-def everything(run: Search) -> q.Expr:
-    """The scope alone."""
-    return all_of(run.scope.restriction())
