@@ -198,6 +198,21 @@ def test_a_rank_that_hangs_tells_its_line_when_it_is_told_to_end(job: Job) -> No
     assert any("in collective" in text for text in job.texts("stderr"))
 
 
+def test_a_signal_that_is_named_dumps_stacks_and_ends_nothing(job: Job) -> None:
+    program = (
+        INIT + "import signal, time\n"
+        "def collective():\n    os.kill(os.getpid(), signal.SIGUSR1); time.sleep(0.2)\n"
+        "collective(); print('goes on')"
+    )
+    job.environ["RANKLOG_DUMP_STACKS"] = "usr1"
+    done = job.run(program)
+
+    assert (done.returncode, done.stdout) == (0, b"goes on\n")
+    texts = job.texts("stderr")
+    assert any("most recent call first" in text for text in texts)
+    assert any("in collective" in text for text in texts)
+
+
 def test_a_handler_of_the_user_for_sigterm_is_called_still(job: Job) -> None:
     done = job.run(
         "import signal\n"

@@ -18,7 +18,7 @@ import signal
 import stat
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -123,6 +123,19 @@ def report_faults() -> None:
         if not faulthandler.is_enabled():
             faulthandler.enable(2)
         faulthandler.register(signal.SIGTERM, 2, all_threads=True, chain=True)
+        asked = dump_signal(os.environ)
+        if asked is not None:  # nothing else is done then: by itself it would end the process
+            handled = signal.getsignal(asked) not in (signal.SIG_DFL, signal.SIG_IGN, None)
+            faulthandler.register(asked, 2, all_threads=True, chain=handled)
+
+
+def dump_signal(environ: Mapping[str, str]) -> int | None:
+    """The signal at which `$RANKLOG_DUMP_STACKS` (`SIGUSR1` or `USR1`) wants stacks on stderr."""
+    name = environ.get("RANKLOG_DUMP_STACKS", "").strip().upper()
+    if not name:
+        return None
+    found = getattr(signal, name if name.startswith("SIG") else f"SIG{name}", None)
+    return int(found) if isinstance(found, signal.Signals) else None
 
 
 def forget_faults() -> None:
