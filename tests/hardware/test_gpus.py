@@ -70,7 +70,7 @@ def test_every_gpu_is_a_reading_with_its_number() -> None:
 
     assert [reading.dims for reading in found] == [{"gpu": 0}, {"gpu": 1}]
     assert found[0].values == {
-        "gpu.utilisation_percent": 90,
+        "gpu.utilization_percent": 90,
         "gpu.memory_busy_percent": 40,
         "gpu.memory_used_bytes": 20,
         "gpu.memory_percent": 25,
@@ -121,10 +121,10 @@ def test_what_rocm_smi_prints_is_read(words: dict[str, str]) -> None:
 
     first, second = RocmSmi(lambda: text).read(0)
 
-    assert first == ({"gpu.utilisation_percent": None}, {"gpu": 0})
+    assert first == ({"gpu.utilization_percent": None}, {"gpu": 0})
     assert second == (
         {
-            "gpu.utilisation_percent": 87,
+            "gpu.utilization_percent": 87,
             "gpu.memory_used_bytes": 250,
             "gpu.memory_percent": 25,
             "gpu.power_w": 412,
@@ -165,7 +165,7 @@ def test_amds_library_is_read_and_a_sensor_it_has_not_is_left_out() -> None:
     (found,) = Amd(_amdsmi()).read(0)
 
     assert found.values == {
-        "gpu.utilisation_percent": 70,
+        "gpu.utilization_percent": 70,
         "gpu.memory_busy_percent": None,
         "gpu.memory_used_bytes": 64,
         "gpu.memory_percent": 25,

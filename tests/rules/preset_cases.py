@@ -35,6 +35,22 @@ CASES: list[tuple[str, dict[str, int | float | str]]] = [
         },
     ),
     (
+        "[2025-01-01 00:00:00] | MnRtt/Rnk: 101.23ms/3 | MxRtt/Rnk: 151.20ms/7 | MnPwr/Rnk: 610.02W/2 | MxPwr/Rnk: 690.11W/7",
+        {"straggler_min_ms": 101.23, "straggler_ms": 151.2, "straggler_rank": 7},
+    ),
+    (
+        "    forward-compute ................................: (1198.41, 1214.73)",
+        {"forward_compute_ms": 1214.73},
+    ),
+    (
+        "    backward-compute ...............................: (2301.08, 2340.55)",
+        {"backward_compute_ms": 2340.55},
+    ),
+    (
+        "    optimizer ......................................: 81.2",
+        {"optimizer_ms": 81.2},
+    ),
+    (
         "[rank2]: last enqueued NCCL work: 12, last completed NCCL work: 11.",
         {"last_completed": 11, "last_enqueued": 12},
     ),

@@ -67,7 +67,7 @@ class Nvidia:
             return found.used, 100 * found.used / found.total
 
         return [
-            (("gpu.utilisation_percent", "gpu.memory_busy_percent"), use),
+            (("gpu.utilization_percent", "gpu.memory_busy_percent"), use),
             (("gpu.memory_used_bytes", "gpu.memory_percent"), memory),
             (("gpu.power_w",), lambda: (nvml.nvmlDeviceGetPowerUsage(device) / 1000,)),
             (
@@ -106,7 +106,7 @@ class RocmSmi:
 
     # series -> words that all stand in the name rocm-smi gives it, lower case
     _WORDS: Mapping[str, tuple[str, ...]] = {
-        "gpu.utilisation_percent": ("gpu use", "%"),
+        "gpu.utilization_percent": ("gpu use", "%"),
         "gpu.memory_used_bytes": ("vram", "used", "(b)"),
         "_total": ("vram", "total memory", "(b)"),
         "gpu.power_w": ("power", "(w)"),
@@ -162,7 +162,7 @@ class Amd:
     def _activity(self, device: Any) -> dict[str, Any]:
         found = self._amdsmi.amdsmi_get_gpu_activity(device)
         return {
-            "gpu.utilisation_percent": found["gfx_activity"],
+            "gpu.utilization_percent": found["gfx_activity"],
             "gpu.memory_busy_percent": found["umc_activity"],
         }
 

@@ -40,6 +40,20 @@ RULES = (
         pairs=Pairs("bars", suffix="_ms"),
     ),
     Rule(
+        "megatron_timer",
+        ("....: ",),
+        r"^ *(?P<pairs>[a-z][\w-]* \.{4,}: (?:\([\d.]+, )?[\d.]+)\)? *$",
+        # of (smallest, largest) over the ranks the largest
+        pairs=Pairs(marker=r"([a-z][\w-]*) \.{4,}: (?:\([\d.]+, )?", suffix="_ms"),
+    ),
+    Rule(
+        "megatron_straggler",
+        ("MnRtt/Rnk: ", "MxRtt/Rnk: "),
+        rf"MnRtt/Rnk: {num('straggler_min_ms')}ms/\d+ \| "
+        rf"MxRtt/Rnk: {num('straggler_ms')}ms/(?P<straggler_rank>\d+)",
+        ints("straggler_rank") | floats("straggler_min_ms", "straggler_ms"),
+    ),
+    Rule(
         "megatron_memory",
         (" iterations) memory (MB) | ",),
         r"\(after (?P<iteration>\d+) iterations\) memory \(MB\) \|(?P<pairs>.*)",
