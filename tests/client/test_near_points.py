@@ -61,8 +61,8 @@ def corpus(seed: int) -> list[Seen]:
     return rows
 
 
-def stored(rows: Sequence[Seen]) -> Client:
-    store = MemoryStore()
+def stored(rows: Sequence[Seen], store: MemoryStore | None = None) -> Client:
+    store = store or MemoryStore()
     put(
         store,
         "1",
@@ -274,3 +274,29 @@ def test_names_of_series_are_known_inside_near(  # a line written as lm_loss is 
     found = client.search("near(loss<2.25, iteration, 0)", run=RUN)
     assert [line.text for line in found.lines] == ["it 8", "it 9"]
     assert not math.isnan(client.series("loss near(loss<2.25, iteration, 1)", run=RUN)[0].values[0])
+
+
+def test_a_pinned_question_keeps_the_points_that_it_looked_at() -> None:
+    rows = [Seen(f"{i} 0 h.7", 0, "gpu-1", T0 + i * SECOND, i, "grad_norm",
+                 80.0 if i == 30 else 1 + i % 3 / 100, "h.7") for i in range(40)]  # fmt: skip
+    rows += [Seen(f"Xid 79 {i}", 0, "gpu-1", T0 + i * SECOND, i, level=40) for i in (10, 29)]
+    store = MemoryStore()
+    client = stored(rows, store)
+    query = "near(spike(grad_norm, ratio:10), iteration, before 2)"
+    first = client.search(query, run=RUN, pin=True)
+    assert first.pin is not None and [line.text for line in first.lines] == ["Xid 79 29"]
+    more = [Record({"grad_norm": 99.0 if i == 49 else 1.0}, {"layer": "h.7"}, T0 + i * SECOND, i,
+                   points_stream(0, host="gpu-1")) for i in range(40, 60)]  # type: ignore[arg-type]  # fmt: skip
+    put_points(store, "2", more)
+    put(store, "2", [Row("late", ts=T0 + 48 * SECOND, stream=stream(0), iteration=48)])
+    again = client.search(pin=first.pin["id"])
+    assert [line.text for line in again.lines] == ["Xid 79 29"]
+
+
+def test_a_search_for_points_knows_spikes() -> None:
+    rows = [Seen(f"{i} 0 {layer}", 0, "gpu-1", T0 + i * SECOND, i, "grad_norm",
+                 80.0 if (i, layer) == (30, "h.1") else 1 + i % 3 / 100, layer)
+            for i in range(40) for layer in ("h.0", "h.1")]  # fmt: skip
+    found = stored(rows).search("kind:point spike(grad_norm, ratio:10)", run=RUN)
+    (row,) = found.points  # type: ignore[attr-defined]
+    assert (row["iteration"], row["dims"], row["value"]) == (30, {"layer": "h.1"}, 80.0)

@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ranklog.answer.render import completeness_json, render_time
-from ranklog.client.catalog import Launch
+from ranklog.client.catalog import LINES, LINES_AND_POINTS, Launch
 from ranklog.client.reader import Reader
 from ranklog.client.scope import Scope, load_scope, skips_of
+from ranklog.client.spiked import joins_points
 from ranklog.errors import AlreadyExists, BadInput, Corrupt, NewerVersion, NotFound
 from ranklog.layout import keys
 from ranklog.model import query as q
@@ -94,7 +95,8 @@ def save_pin(
 def _body(
     query: q.Query, scope: Scope, completeness: Completeness, *, groups: bool
 ) -> dict[str, Any]:
-    heads = [(index.key, index.head.segment) for index in scope.indexes.values()]
+    read = (*scope.indexes.values(), *scope.points.values())
+    heads = [(index.key, index.head.segment) for index in read]
     launches = scope.launches
     return {
         "version": _VERSION,
@@ -168,10 +170,11 @@ def _pin(name: str, body: dict[str, Any]) -> Pin:
 def open_pinned(reader: Reader, pin: Pin) -> Scope:
     """The scope as it was. `failed` names what is gone."""
     launches = None if pin.launches is None else _launches(reader, pin.launches)
+    kinds = LINES_AND_POINTS if joins_points(pin.query.expr) else LINES
     if launches is None:
-        listing = reader.catalog.list_time(pin.from_ns, pin.to_ns)
+        listing = reader.catalog.list_time(pin.from_ns, pin.to_ns, kinds)
     else:
-        listing = reader.catalog.list_launches(launches, pin.from_ns, pin.to_ns)
+        listing = reader.catalog.list_launches(launches, pin.from_ns, pin.to_ns, kinds)
     pinned = set(pin.indexes)
     there = pinned.intersection(listing.keys)
     whole = replace(listing, keys=sorted(there), defaulted=pin.defaulted)

@@ -153,7 +153,7 @@ def skips_of(
 ) -> dict[int, list[tuple[int, int, int]]]:
     """Rows to skip so that of each stream only the lines in `kept` are left, each once."""
     skips = {number: list(skipped) for number, skipped in scope.skips.items()}
-    for number, index in scope.indexes.items():
+    for number, index in (*scope.indexes.items(), *scope.points.items()):
         for position, entry in enumerate(index.head.streams):
             others = difference(entry.ranges, kept.get(entry.stream_id, ()))
             if others:

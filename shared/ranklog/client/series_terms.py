@@ -39,7 +39,7 @@ class Terms:
             return negated(self.of(expr.item, written))
         if isinstance(expr, q.Spike):
             ids = self.hits.get(expr, {}).get(written, ())
-            return _records(ids, stored=self.stored) if ids else NEVER
+            return records_of(ids, stored=self.stored) if ids else NEVER
         if isinstance(expr, (q.Contains, q.Matches)):
             return NEVER  # points have no text
         if isinstance(expr, q.Field):
@@ -69,7 +69,7 @@ class Terms:
         return term
 
 
-def _records(ids: Iterable[str], *, stored: bool) -> q.Expr:
+def records_of(ids: Iterable[str], *, stored: bool) -> q.Expr:
     """Lines by their ids, records of points by stream and place."""
     if not stored:
         return q.Field("id", ":", tuple(map(q.Exact, ids)))

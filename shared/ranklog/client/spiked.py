@@ -9,7 +9,7 @@ from ranklog.errors import BadQuery
 from ranklog.merge.lines import FLOATS, line_rank
 from ranklog.model import query as q
 from ranklog.plan.spikes import spikes
-from ranklog.plan.tree import all_of, children
+from ranklog.plan.tree import all_of, any_of, children
 
 if TYPE_CHECKING:
     from ranklog.client.search import Search
@@ -48,13 +48,28 @@ def not_looked_at(run: Search, error: ModuleNotFoundError) -> None:
 
 
 def resolve_spike(run: Search, spike: q.Spike, hits: Hits) -> q.Expr:
-    """The lines whose value stands out of its own series."""
-    ids = sorted({one for found in spike_ids(run, spike, hits).values() for one in found})
+    """The lines whose value stands out of its own series; of a query for points, the points."""
+    found_ids = spike_ids(run, spike, hits)
+    if run.query.kind == "point":
+        return _points_of(found_ids)
+    ids = sorted({one for found in found_ids.values() for one in found})
     if len(ids) > limits.NEAR_MATCHES_MAX:
         raise BadQuery(f"spike({spike.series}) has more than {limits.NEAR_MATCHES_MAX} matches")
     if not ids:
         return q.Not(q.Everything())
     return q.Field("id", ":", tuple(q.Exact(item) for item in ids))
+
+
+def _points_of(found: SpikeIds) -> q.Expr:
+    from ranklog.client.series_terms import records_of
+
+    each = [
+        all_of(
+            [q.Field("series", ":", (q.Exact(name, quoted=True),)), records_of(ids, stored=True)]
+        )
+        for name, ids in sorted(found.items())
+    ]
+    return any_of(each) if each else q.Not(q.Everything())
 
 
 def spike_ids(run: Search, spike: q.Spike, hits: Hits) -> SpikeIds:
