@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import random
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -93,32 +94,26 @@ class Bench:
 
 
 def training(bench: Bench, pairs: int, steps: int = 30) -> None:
-    """Blocks of steps by turns: ten lines a step to us, to a FileHandler, none at all (not even a call
-    of logging); CPU of the thread. Blocks are short, so that neighbours meet both of a pair alike.
+    """Blocks of steps in any order, with ten lines a step to us, to a FileHandler, and without (not even
+    calls of logging); CPU of the thread. Blocks are short, so that neighbours meet both of a pair alike.
     """
-    work = _step_of(1.3e-3)
-    kinds = ("ours", "file", "none")
-    shares: dict[str, list[float]] = {"ours": [], "file": []}
+    work, order, root = _step_of(1.3e-3), random.Random(1), logging.getLogger()
+    kinds = ["ours", "file", "none"]
+    took: dict[str, list[int]] = {kind: [] for kind in kinds}
     stalls: dict[str, list[int]] = {kind: [] for kind in kinds}
-    root = logging.getLogger()
     with bench.handlers(ours=True):  # once, as in a job
         for turn in range(-1, pairs):
-            took = {}
-            for kind in kinds[turn % 3 :] + kinds[: turn % 3]:
+            order.shuffle(kinds)
+            for kind in kinds:
                 bench.drain()
                 root.handlers[:] = [bench.file if kind == "file" else bench.ours]
-                took[kind], waits = _block(bench.logger, work, steps, kind != "none")
+                block, waits = _block(bench.logger, work, steps, kind != "none")
                 if turn >= 0:
+                    took[kind].append(block)
                     stalls[kind] += waits
-            if turn >= 0:
-                for kind, found in shares.items():
-                    found.append(took[kind] / took["none"] - 1)
     print(f"training loop, 10 lines a step of 1.3 ms, {pairs} pairs of blocks of {steps} steps")
-    for kind, name in (("ours", "ranklog, mark 1 %"), ("file", "a FileHandler")):
-        middle = statistics.fmean(shares[kind])
-        half = 1.96 * statistics.stdev(shares[kind]) / pairs**0.5
-        low, high = 100 * (middle - half), 100 * (middle + half)
-        print(f"  {name:50} {100 * middle:+6.2f} % (95 %: {low:+.2f} .. {high:+.2f})")
+    _show_share("ranklog, mark 1 %", took["ours"], took["none"])
+    _show_share("a FileHandler", took["file"], took["none"])
     for kind, name in (
         ("ours", "longest stall of ten lines, mark 1 ms"),
         ("file", "  of a FileHandler's"),
@@ -128,6 +123,15 @@ def training(bench: Bench, pairs: int, steps: int = 30) -> None:
         print(
             f"  {name:50} {waits[-1] / 1e6:6.3f} ms (median {waits[len(waits) // 2] / 1e3:.1f} µs)"
         )
+
+
+def _show_share(name: str, blocks: list[int], beside: list[int]) -> None:
+    """What blocks took over their pairs, with the interval of the mean."""
+    shares = [block / other - 1 for block, other in zip(blocks, beside, strict=True)]
+    middle = statistics.fmean(shares)
+    half = 1.96 * statistics.stdev(shares) / len(shares) ** 0.5
+    low, high = 100 * (middle - half), 100 * (middle + half)
+    print(f"  {name:50} {100 * middle:+6.2f} % (95 %: {low:+.2f} .. {high:+.2f})")
 
 
 def _step_of(seconds: float) -> Callable[[], None]:
