@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +12,8 @@ from typing import Any
 
 import pytest
 
+import ranklog
+from ranklog.client import Client
 from ranklog.hardware import monitor as monitoring
 from ranklog.hardware.monitor import Monitor
 from ranklog.hardware.readings import Reading
@@ -96,3 +101,45 @@ def test_before_init_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monitoring.monitor().close()
 
     assert monitoring._running is None
+
+
+def test_a_process_that_is_monitored_has_its_points(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    done = job.run(
+        "import ranklog, time\n"
+        "ranklog.init(run='r')\n"
+        "with ranklog.monitor(every_s=0.1) as first:\n"
+        "    assert ranklog.monitor() is first\n"
+        "    time.sleep(0.5)\n",
+        RANK="1",
+        LOCAL_RANK="1",
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    text = "\n".join(f"{x.rank} {x.text}" for x in job.collect() if x.channel == "telemetry")
+    assert "1 process.memory_bytes=" in text
+    assert "process.cpu_percent=" in text
+    assert "host." not in text  # local rank 0's to tell
+
+
+def test_a_command_is_monitored_from_beside_it(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    command = [sys.executable, "-m", "ranklog.cli.main", "run", "--monitor", "--store", str(store)]
+    environ = {key: value for key, value in os.environ.items() if "RANK" not in key}
+    environ["PYTHONPATH"] = str(Path(ranklog.__file__).parents[1])
+    done = subprocess.run(
+        [*command, "--run", "r", "--spool", str(tmp_path / "spool"), "--", "sleep", "1"],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    with Client(store=str(store)) as client:
+        answer = client.series("host.*", run="r")
+        (run,) = client.runs(run="r").rows
+    assert "host.memory_used_bytes" in {one.name for one in answer}
+    assert {one.rank for one in answer} == {None}
+    assert (run["state"], run["ranks"]) == ("finished", [])
