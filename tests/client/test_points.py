@@ -18,14 +18,17 @@ from hypothesis import strategies as st
 from ranklog.client import Client
 from ranklog.client.point_answer import PointPage
 from ranklog.client.point_columns import SCHEMA
-from ranklog.client.points import PointAnswer, search_points
+from ranklog.client.points import PointAnswer, read_points, search_points
 from ranklog.client.reader import Reader, local_reader
+from ranklog.client.search import begin
 from ranklog.client.words import read_query
 from ranklog.errors import BadInput, BadQuery
 from ranklog.ingest.batch import IngestReport, ingest_batch
 from ranklog.limits import HOUR_NS
+from ranklog.model import query as q
 from ranklog.model.frame import NO_RANK, STREAM_RANK, Fence
 from ranklog.model.record import Record as Delivered
+from ranklog.plan.tree import all_of
 from ranklog.scan.evaluate import evaluate
 from ranklog.store.memory import MemoryStore
 from ranklog.store.protocol import Store
@@ -469,3 +472,41 @@ def test_points_of_very_many_hours_are_filed_late_and_all_found() -> None:
     assert shown(ask(local_reader(store, "acme"))) == told(hours)
     some = ask(local_reader(store, "acme"), "iteration:70..75")
     assert [row[5] for row in shown(some)] == [70, 71, 72, 73, 74]
+
+
+@pytest.mark.parametrize(
+    ("near", "expected"),
+    [
+        (q.NearSet("iteration", "rank", (('["llama@17", 3]', ((1, 3),)),)), {(3, 1), (3, 2)}),
+        (
+            q.NearSet("iteration", "any", (('["llama@17"]', ((0, 1), (2, 3))),)),
+            {(3, 0), (3, 2), (5, 0), (5, 2)},
+        ),
+        (
+            q.NearSet("time", "host", (('["llama@17", "gpu-2.cluster"]', ((T0 + 1, T0 + 9),)),)),
+            {(5, 1), (5, 2), (None, 1)},
+        ),
+        # what belongs to a host belongs to all ranks of it
+        (
+            q.NearSet("iteration", "rank", (('["llama@17", 5]', ((1, 2),)),)),
+            {(5, 1), (None, 1)},
+        ),
+        (q.NearSet("iteration", "rank", ()), set()),
+    ],
+)
+def test_points_near_a_match(near: q.NearSet, expected: set[tuple[int | None, int]]) -> None:
+    whole = [Record({"a": 1.0}, {}, T0 + n, n, s) for n in range(3) for s in (STREAM, OTHER)]
+    store = stored([*whole, Record({"a": 1.0}, {}, T0 + 1, 1, HOSTS)])
+    query = read_query("kind:point", {"run": "llama"}, now_ns=T0 + HOUR_NS)
+    for invoker in (None, Elsewhere(store)):
+        run = begin(local_reader(store, "acme", invoker=invoker), query, points=True)
+        for expr, wanted in ((near, expected), (q.Not(near), None)):
+            table = read_points(
+                run, all_of([*run.scope.restriction(), expr]), ["rank", "iteration"]
+            )
+            found = {(row["rank"], row["iteration"]) for row in table.to_pylist()}
+            if wanted is None:
+                assert len(table) == 7 - len(expected) and not found & expected
+            else:
+                assert found == wanted and len(table) == len(wanted)
+        assert not run.failed, run.failed
