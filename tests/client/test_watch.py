@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ranklog.api.local import make_handler
+from ranklog.api.serve import make_server
 from ranklog.client import Client
 from ranklog.client.watch import RESTART_S, Watch, watch_rounds
 from ranklog.errors import BadInput, NotFound, Unavailable
@@ -217,3 +221,61 @@ def test_a_run_has_to_be_named_and_to_be_there(job: Job) -> None:
         Watch(job.client, "", {"run": "nobody"})
     with pytest.raises(BadInput, match="which run"):
         job.client.tail_page(watch=True)
+
+
+@pytest.fixture
+def served(job: Job) -> Iterator[Client]:
+    """The job behind an HTTP API."""
+    handler = make_handler(job.store, clock_ns=job.now_ns)
+    server = make_server(handler, host="127.0.0.1", port=0)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield Client(api=f"http://127.0.0.1:{server.server_address[1]}")
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_over_an_api_it_tells_the_same(job: Job, served: Client) -> None:
+    here = job.watched()
+    there = Watch(served, "", {"run": "job"}, patience=QUICK, now_ns=job.now_ns)
+    told: list[list[dict[str, Any]]] = []
+
+    def look() -> None:
+        mine, theirs = here.look(), there.look()
+        assert (mine.notices, mine.state) == (theirs.notices, theirs.state)
+        told.append(mine.notices)
+
+    look()
+    job.now_s += 60
+    look()
+    job.commit(loss=float("nan"))
+    look()
+    job.commit(loss=float("inf"), ends=0)
+    look()
+    assert [said(notices) for notices in told] == [
+        [],
+        [("fired", "stalled")],
+        [("resolved", "stalled"), ("fired", "nan")],
+        [("resolved", "nan")],
+    ]
+    assert there.look().state == "finished"
+
+
+def test_a_page_of_news_has_every_stream_and_then_what_is_new(job: Job, served: Client) -> None:
+    for client in (job.client, served):
+        first = client.tail_page(run="job", watch=True, wait_s=0)
+        assert [news.rank for news in first.streams or []] == [0, 1, 2, 3]
+        assert len(first.items) == 48
+        again = client.tail_page(run="job", watch=True, wait_s=0, cursor=first.next)
+        assert (again.items, again.streams) == ([], [])
+    plain = job.client.tail_page(run="job", wait_s=0)
+    assert plain.streams is None
+
+
+def test_heartbeats_without_lines_are_news(job: Job) -> None:
+    first = job.client.tail_page(run="job", watch=True, wait_s=0)
+    job.commit(says=False)
+    page = job.client.tail_page(run="job", watch=True, wait_s=0, cursor=first.next)
+    assert page.items == []
+    assert {news.alive_ns for news in page.streams or []} == {job.now_ns()}

@@ -36,7 +36,11 @@ class StreamNews:
         """The members that say something."""
         said = asdict(self)
         names = ("stream_id", "attempt", "rank", "host")
-        return {name: value for name, value in said.items() if name in names or value}
+        return {
+            name: value
+            for name, value in said.items()
+            if name in names or (value is not None and value is not False)
+        }
 
 
 def news_of(entry: StreamEntry) -> StreamNews:
