@@ -25,7 +25,7 @@ from ranklog.model.index import (
 from ranklog.model.stream import Stream
 
 _STREAM_FIELDS = tuple(Stream.__slots__)
-_PASS_FIELDS = tuple(Pass.__slots__)
+_PASS_FIELDS = Pass._fields
 # Indexes of a run name the same streams again and again.
 _stream = lru_cache(limits.STREAMS_KNOWN_MAX)(Stream)
 _ENTRY_FIELDS = ("lines", "text_bytes", "min_ts", "max_ts", "max_iteration")
@@ -119,8 +119,12 @@ def _passes_from_map(data: Sequence[Any], streams: int) -> list[tuple[Pass, ...]
         return [()] * streams
     count, of, *columns = data
     found: dict[int, list[Pass]] = {}
-    values = (unpack_column(column, count) for column in columns)
-    for i, item in zip(unpack_column(of, count), map(Pass, *values), strict=True):
+    values = [unpack_column(column, count) for column in columns]
+    passes = map(Pass._make, zip(*values, strict=True))
+    places = unpack_column(of, count)
+    if count == streams and list(places) == list(range(streams)):
+        return [(one,) for one in passes]  # what it nearly always is
+    for i, item in zip(places, passes, strict=True):
         found.setdefault(i, []).append(item)
     return [tuple(found.get(i, ())) for i in range(streams)]
 

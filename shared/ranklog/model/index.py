@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ranklog.model.frame import Drop, Fence, StreamEnd
 from ranklog.model.stream import Stream
@@ -18,8 +19,7 @@ class SegmentRef:
     etag: str  # sent as If-Match; "" where the store has none
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
+class Pass(NamedTuple):
     """A stretch of a stream's lines in which iterations only go on. `first`: the iteration it begins
     with, `second` the other that is named next (`first` if none is), `high` the highest; where (seq,
     ns) first and high are named first."""
