@@ -90,17 +90,21 @@ def test_a_pool_of_workers_that_is_ended_early_hangs_nothing(
 
 
 @pytest.mark.torch
-def test_workers_of_a_data_loader_are_workers(job: Job, tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", METHODS)
+def test_workers_of_a_data_loader_are_workers(job: Job, tmp_path: Path, method: str) -> None:
+    """As the guide has it: a function of the module as `worker_init_fn`, which a fork does not need."""
     pytest.importorskip("torch")
     text = (
         "import logging, ranklog, torch.utils.data\n"
-        "ranklog.init(run='r')\n"
+        "def start(worker): ranklog.init(run='r')\n"
         "class Data(torch.utils.data.Dataset):\n"
         "    def __len__(self): return 8\n"
         "    def __getitem__(self, n):\n"
         "        logging.getLogger('data').info('item %d', n); return n\n"
         "if __name__ == '__main__':\n"
-        "    loader = torch.utils.data.DataLoader(Data(), num_workers=2)\n"
+        "    ranklog.init(run='r')\n"
+        "    loader = torch.utils.data.DataLoader(Data(), num_workers=2, worker_init_fn=start,\n"
+        f"        multiprocessing_context={method!r})\n"
         "    print(sum(int(batch) for batch in loader))\n"
     )
 
