@@ -34,7 +34,12 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         return exit_code(bool(listing.rows), listing.completeness)
     rows = [_row(launch, zone) for launch in listing.rows]
     if rows:
-        print_table(console, HEADS, rows, wide=0)
+        heads, at = list(HEADS), HEADS.index("bytes")
+        if any(launch["points"] for launch in listing.rows):
+            heads.insert(at, "points")
+            for row, launch in zip(rows, listing.rows, strict=True):
+                row.insert(at, launch["points"])
+        print_table(console, heads, rows, wide=0)
     if whole:
         for launch in listing.rows:
             _print_manifest(console, launch)
