@@ -15,7 +15,8 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from ranklog.client.comparison_columns import ColumnTexts, SideColumns
+from ranklog.client.comparison_columns import ColumnTexts, SideColumns, order_side
+from ranklog.layout import schema
 from ranklog.model.answer import Line
 from ranklog.spmd.columns import Column, Keyed
 from ranklog.spmd.compare import WINDOW_NS
@@ -32,9 +33,9 @@ _EXTRA = PER_ITERATION  # the key of what one rank says beside the others
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Both sides, and the keys that their columns count."""
+    """What scans leave of both sides, clustered by key, and the keys that their columns count."""
 
-    sides: list[SideColumns]
+    tables: list[Any]
     keys: list[Keyed]
 
 
@@ -46,7 +47,7 @@ def make_job(lines: int) -> Job:
     return Job([_side(rank, lines // PER_ITERATION) for rank in range(2)], keys)
 
 
-def _side(rank: int, iterations: int) -> SideColumns:
+def _side(rank: int, iterations: int) -> Any:
     rng = np.random.default_rng(rank)
     key = np.tile(np.arange(PER_ITERATION, dtype=np.int32), iterations)
     iteration = np.repeat(np.arange(iterations, dtype=np.int64), PER_ITERATION)
@@ -59,9 +60,16 @@ def _side(rank: int, iterations: int) -> SideColumns:
     count = len(key)
     ts = iteration * _SECOND + np.sort(rng.integers(0, _SECOND // 50, count)) % 1_000
     text = _texts(key, iteration, rank)
-    column = Column("r@l", np.zeros(count, np.int64), iteration, np.sort(ts), key)
-    stream, seq = np.zeros(count, np.int32), np.arange(count, dtype=np.int64)
-    return SideColumns(cast(Any, None), column, stream, seq, [f"{rank:032x}"], text, {})
+    columns = {
+        schema.TS: np.sort(ts),
+        schema.SEQ: np.arange(count, dtype=np.int64),
+        schema.ITERATION: iteration,
+        "own:stream": np.zeros(count, np.int32),
+        "own:key": key,
+        "own:body": text,
+    }
+    by_key = np.argsort(key, kind="stable")
+    return pa.table(columns).take(pa.array(by_key))
 
 
 def _texts(key: Any, iteration: I64, rank: int) -> Any:
@@ -83,9 +91,10 @@ def _texts(key: Any, iteration: I64, rank: int) -> Any:
 class _Texts(ColumnTexts):
     """Lines from the columns, where a command scans for them."""
 
-    def __init__(self, job: Job) -> None:
-        super().__init__(job.sides)
-        self._job = job
+    def __init__(self, sides: Sequence[SideColumns], keys: Sequence[Keyed]) -> None:
+        super().__init__(sides)
+        self._own = sides
+        self._keys = keys
 
     def lines(self, rows: I64) -> list[list[Line | None]]:
         return [
@@ -94,7 +103,8 @@ class _Texts(ColumnTexts):
         ]
 
     def _line(self, at: int, row: int) -> Line:
-        side, key = self._job.sides[at], self._job.keys[int(self._job.sides[at].column.key[row])]
+        side = self._own[at]
+        key = self._keys[int(side.column.key[row])]
         return Line(
             side.ids[0],
             int(side.seq[row]),
@@ -119,12 +129,17 @@ class _Texts(ColumnTexts):
 
 def compare_job(job: Job) -> Comparison:
     """All that a command does behind the scan, but to scan for the lines that it shows."""
-    columns: Sequence[Column] = [side.column for side in job.sides]
+    none = cast(Any, None)  # lines come from columns here
+    sides = [
+        order_side(none, "r@l", table, [f"{rank:032x}"], {0: 0})
+        for rank, table in enumerate(job.tables)
+    ]
+    columns: Sequence[Column] = [side.column for side in sides]
     found = walk(columns, job.keys, origins=[0, 0], window_ns=WINDOW_NS)
     return compare_columns(
         ["0", "1"],
         found,
-        _Texts(job),
+        _Texts(sides, job.keys),
         peers=lambda: (),
         all_hunks=False,
         limit=LIMIT,

@@ -94,14 +94,14 @@ def fetch_side(run: Search, expr: q.Expr, keys: Keys) -> SideColumns:
         for name, made in own.items():
             table = table.append_column(f"own:{name}", made)
         parts.append(table.select([*kept, *(f"own:{name}" for name in own)]))
-    ids = tuple(streams)
-    if not parts:
-        return _side(run, None, ids, attempts)
-    return _side(run, pa.concat_tables(parts, promote_options="permissive"), ids, attempts)
+    table = pa.concat_tables(parts, promote_options="permissive") if parts else None
+    return order_side(run, run.scope.run_ids[0], table, tuple(streams), attempts)
 
 
-def _side(run: Search, table: Any, ids: Sequence[str], attempts: dict[int, int]) -> SideColumns:
-    run_id = run.scope.run_ids[0]
+def order_side(
+    run: Search, run_id: str, table: Any, ids: Sequence[str], attempts: Mapping[int, int]
+) -> SideColumns:
+    """The columns of scans in the order of an answer. `attempts`: by stream."""
     if table is None:
         none, small = np.empty(0, np.int64), np.empty(0, np.int32)
         column = Column(run_id, none, none, none, small)
