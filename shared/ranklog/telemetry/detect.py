@@ -24,7 +24,7 @@ from ranklog.telemetry.spikes import SPREAD_FLOOR
 from ranklog.telemetry.table import F64, I64, Grouped, Mask
 from ranklog.telemetry.trend import movements
 
-SPIKE_FACTOR = 7.75
+SPIKE_FACTOR = 8.25
 _SIGMA = 1.4826  # standard deviations of a normal distribution in its MAD
 _NORMAL_98 = 2.326
 # Rows between two that stand out and still are one event.
