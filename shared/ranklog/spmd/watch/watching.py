@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from ranklog.limits import SECOND_NS
@@ -96,8 +95,7 @@ class Watching:
         self._ranks = Ranks()
         self._reached.clear()
         self._faults.begin_anew()
-        self._pace = replace(self._pace, highest=None, last_ns=None)
-        self._pace.starts.clear()
+        self._pace = Pace()  # it may be slower, and compiles anew
         self._closing_ns = self._busy_ns = None
 
     def _take_line(self, line: Line) -> None:
