@@ -144,3 +144,22 @@ def test_a_run_has_to_be_named_and_to_say_who_speaks(client: Client) -> None:
     found = Client(store=memory, tenant="acme").outliers(run="llama")
     assert (found.rows, found.summary["ranks"]) == ([], 0)
     assert "no line says which rank it is of" in found.report.notes
+
+
+def test_iterations_that_were_done_again_are_left_out() -> None:
+    store = MemoryStore()
+    rows = []
+    for rank in range(4):
+        one = stream(rank)
+        for at, iteration in enumerate([*range(20), *range(10, 40)]):
+            ts = T0 + at * 1_000_000_000
+            if at == 20:
+                rows.append(Row("loading checkpoint of 9", ts=ts - 1, stream=one))
+            rows.append(Row("forward done", ts=ts, stream=one, iteration=iteration))
+            rows.append(Row("backward done", ts=ts, stream=one, iteration=iteration))
+            if rank == 2 and 12 <= at < 18:
+                rows.append(Row("retry of a fetch", ts=ts, stream=one, iteration=iteration))
+    put(store, "0", rows)
+    client = Client(store=store, tenant="acme")
+    assert client.outliers(run="llama").odd == []
+    assert client.outliers(run="llama", attempt="0").rows[0]["rank"] == 2
