@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from ranklog.cli.console import Console
@@ -65,7 +66,7 @@ def show_chart(
     """One chart with its axes and, of several curves, a legend."""
     numbers = [y for c in curves for y in c.y if y is not None and math.isfinite(y)]
     places = [x for c in curves for x in c.x]
-    console.line(console.paint(console.safe(title), "bold"))
+    console.line(console.paint(console.safe(title.rstrip()), "bold"))
     if not numbers:
         console.line(f"  no number among {len(places)} points")
         return
@@ -76,7 +77,7 @@ def show_chart(
     canvas = Canvas(max(10, min(console.width, 120) - room - 2), rows)
     marks = [_draw(canvas, curve, at, (left, right, low, high)) for at, curve in enumerate(curves)]
     for row in range(rows):
-        body = "".join(_painted(console, cell, owner) for cell, owner in canvas.cells(row))
+        body = _painted(console, canvas.cells(row))
         edge = "┤" if row in labels else "│"
         console.line(f"{pad(labels.get(row, ''), room, right=True)} {edge}{body}".rstrip())
     _show_axis(console, canvas, room, (left, right), axis, set().union(*marks))
@@ -119,8 +120,13 @@ def _draw(
     return bad
 
 
-def _painted(console: Console, cell: str, owner: int | None) -> str:
-    return cell if owner is None else console.paint(cell, _COLOURS[owner % len(_COLOURS)])
+def _painted(console: Console, cells: Sequence[tuple[str, int | None]]) -> str:
+    """Characters in the colours of their curves, a run of one colour at once."""
+    parts = []
+    for owner, run in groupby(cells, key=lambda cell: cell[1]):
+        colour = None if owner is None else _COLOURS[owner % len(_COLOURS)]
+        parts.append(console.paint("".join(cell for cell, _ in run), colour))
+    return "".join(parts)
 
 
 def _show_axis(
