@@ -29,7 +29,7 @@ from ranklog.layout.point_rows import PointRows, SummaryRows
 from ranklog.layout.point_values import Decimals, as_digits
 from ranklog.layout.rows import I32, I64
 from ranklog.layout.segment import SegmentBytes, chunks_of, streams_json, sums_of
-from ranklog.limits import POINT_GROUP_ROWS, ROW_GROUP_ROWS
+from ranklog.limits import POINT_GROUP_ROWS, RECORD_GROUP_ROWS, ROW_GROUP_ROWS
 from ranklog.model.frame import KIND_POINT, NO_ITERATION, STREAM_RANK, SUMMARY_PARTS
 
 SPLIT, DELTA = "BYTE_STREAM_SPLIT", "DELTA_BINARY_PACKED"
@@ -77,7 +77,7 @@ def write_points(
     columns |= _points(rows, order, sid, values, decimals)
     columns = {name: one for name, one in columns.items() if _is_needed(name, one)}
     edges = [
-        *range(0, records, ROW_GROUP_ROWS),
+        *range(0, records, RECORD_GROUP_ROWS),
         *range(records, records + points, POINT_GROUP_ROWS),
     ]
     used = np.flatnonzero(stream_places >= 0)
