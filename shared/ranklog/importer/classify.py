@@ -30,7 +30,7 @@ NO_HEAD = -1
 _SHAPE_BYTES = 40
 # The commonest shapes that are tried against the formats, per chunk.
 _SAMPLES_MAX = 4_096
-# These are no heads of a record: a traceback's frames are its continuation.
+# These name places and are no heads of a record: a traceback's frames are its continuation.
 _NO_RECORD = frozenset(["python_frame"])
 # kernel and syslog words that ranklog.model.levels does not have
 _MORE_LEVELS = {"err": ERROR, "crit": CRITICAL, "alert": CRITICAL, "emerg": CRITICAL}
@@ -119,7 +119,7 @@ class Classifier:
         samples = bodies.take(pa.array(filled[fresh], pa.int64())).to_pylist()
         for sample in samples:
             head = classify(sample.decode("latin-1"))
-            if head is not None and head.name not in _NO_RECORD:
+            if head is not None:
                 self._first.setdefault(_PLACE[head.name], set()).add(sample[0])
 
     def _read(self, bodies: Any, first: npt.NDArray[np.int16]) -> Heads:
@@ -144,7 +144,8 @@ class Classifier:
                 continue
             open_rows[rows] = False
             groups = {name: values.filter(mask) for name, values in groups.items()}
-            heads.head[rows] = place
+            if HEADS[place].name not in _NO_RECORD:
+                heads.head[rows] = place
             _fill(heads, numbers, rows, groups, HEADS[place])
         return heads
 
