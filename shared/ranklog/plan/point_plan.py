@@ -130,8 +130,8 @@ class _Planner:
             return
         kept = [i for i in groups if _overlaps(index.head.row_groups[i], rows)]
         plan.row_groups_pruned += len(groups) - len(kept)
-        scan = _scan(number, index, facts, rows, kept, plan, certain=certain)
-        plan.scans.append(replace(scan, skip=skip, **self._near(index)))
+        scan = _scan(number, index, facts, rows, kept, plan, certain=certain, skip=skip)
+        plan.scans.append(replace(scan, **self._near(index)))
 
     def _near(self, index: SegmentIndex) -> dict[str, Any]:
         entries = index.head.streams
@@ -293,14 +293,18 @@ def _scan(
     plan: PointPlan,
     *,
     certain: bool,
+    skip: tuple[tuple[int, int, int], ...] = (),
 ) -> SegmentScan:
     head = index.head
     segment = head.segment
     assert segment is not None, "an index without a segment has no rows to scan"
     there = set(head.row_groups[0].chunks) if head.row_groups else set()
-    needed = needed_columns(q.Everything() if certain else plan.expr, plan.shape) & there
     if len(rows) > _ROW_RANGES_MAX:
         rows, certain = row_ranges([head.row_groups[i] for i in kept]), False
+    needed = needed_columns(q.Everything() if certain else plan.expr, plan.shape)
+    if skip:
+        needed |= {ps.STREAM, ps.SEQ}
+    needed &= there
     small = sorted(_parts(index, kept, needed, facts.table.records))
     return SegmentScan(
         number=number,
@@ -315,6 +319,7 @@ def _scan(
         rows=rows,
         certain=certain,
         slots=facts.slots,
+        skip=skip,
         small=_joined(small),
         sums=pack_sums(index.sums[0], small) if index.sums else "",
         records=facts.table.records,
@@ -336,7 +341,7 @@ def whole_scan(number: int, index: SegmentIndex) -> SegmentScan:
 
 def needed_columns(expr: LeafExpr, shape: Points) -> frozenset[str]:
     """Columns that a scan reads."""
-    wanted = {ps.REC, ps.SID, ps.STREAM, ps.SEQ, *shape.columns}
+    wanted = {ps.REC, *shape.columns}
     if ps.VALUE in wanted or any_term(expr, _asks_value):
         wanted |= {*ps.VALUE_COLUMNS}
     wanted.update(column for column in _asked(expr))
@@ -354,11 +359,15 @@ def _asked(expr: LeafExpr) -> Iterable[str]:
     elif isinstance(expr, q.Not):
         yield from _asked(expr.item)
     elif isinstance(expr, RankIs):
-        yield ps.RANK
+        yield from (ps.STREAM, ps.RANK)
+    elif isinstance(expr, InStreams):
+        yield ps.STREAM
+    elif isinstance(expr, InSeries):
+        yield ps.SID
     elif isinstance(expr, InContexts):
         yield ps.CONTEXT
     elif isinstance(expr, q.NearSet):
-        yield from (ps.RANK, ps.TS if expr.axis == "time" else ps.ITERATION)
+        yield from (ps.STREAM, ps.RANK, ps.TS if expr.axis == "time" else ps.ITERATION)
     elif isinstance(expr, q.Field):
         yield _BOUNDED[expr.key]
 

@@ -86,7 +86,7 @@ class _Reading:
         columns: dict[str, Any] = {}
         for name in self.task.shape.columns:
             columns[name] = self._shown(name)
-        table = pa.table(columns) if columns else pa.table({ps.SID: self._shown(ps.SID)})
+        table = pa.table(columns or {ps.REC: self.points[ps.REC]})
         return table if mask is None else table.filter(pa.array(mask))
 
     def _read(self) -> None:
@@ -101,10 +101,9 @@ class _Reading:
         first = bisect_right(self.edges, low) - 1
         end = bisect_right(self.edges, max(high - 1, low)) if high else first
         columns = [name for name in segment.columns if name in ps.RECORD_COLUMNS]
-        of_records = range(first, end)
-        self.records = self.parquet.read_row_groups(
-            list(of_records), columns=columns, use_threads=False
-        )
+        if columns:
+            groups = list(range(first, end))
+            self.records = self.parquet.read_row_groups(groups, columns=columns, use_threads=False)
         self.rec = rec - self.edges[first]
 
     def _candidates(self) -> tuple[list[int], I64 | None]:
@@ -151,7 +150,7 @@ class _Reading:
         if name == ps.VALUE:
             return self._values()
         if name in ps.RECORD_COLUMNS:
-            if name not in self.records.column_names:
+            if self.records is None or name not in self.records.column_names:
                 return _nothing(len(self.rec))
             whole = as_numbers(self.records[name].combine_chunks())
             present = None if whole.present is None else whole.present[self.rec]
