@@ -322,7 +322,7 @@ class Client:
         by: str | Sequence[str] | None = None,
         every: str | None = None,
         aggregate: str | None = None,
-        max_points: int | None = limits.SERIES_POINTS_DEFAULT,
+        max_points: int | None = None,
         stat: str = "mean",
         detect: bool | str | Sequence[str] = False,
         superseded: bool = False,
@@ -334,7 +334,8 @@ class Client:
 
         `by`: fold all but these fields (`rank`, `host`, `attempt`, dimensions) with `aggregate` (mean,
         min, max, spread, std, median, sum, count, last); `every`: also buckets of iterations (`100i`) or
-        time (`10s`). `max_points` per series, None or 0: all; what is left out the answer says.
+        time (`10s`). `max_points` per series, None or 0: all, as what is computed from an answer should
+        be; what is left out the answer says.
         `stat`: of tensors. `detect`: True, or some of spike, drift, plateau, nan. `superseded`: with
         iterations that a restart did again.
         """
