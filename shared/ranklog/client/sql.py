@@ -38,7 +38,7 @@ from ranklog.errors import BadQuery, Corrupt, Unavailable
 from ranklog.layout.index import SegmentIndex
 from ranklog.model import query as q
 from ranklog.model.answer import Completeness, Report
-from ranklog.plan.point_plan import whole_scan
+from ranklog.plan.point_scan import whole_scan
 from ranklog.plan.segments import Kept, plan_scan
 from ranklog.plan.tasks import Lines, SegmentScan
 from ranklog.scan.engine import interrupted_after, reason
