@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 
-from ranklog.cli.heat_png import colour, render_heat
+from ranklog.cli.heat_png import colour, render_heat, render_labelled
 
 
 def decoded(data: bytes) -> tuple[int, int, list[bytes]]:
@@ -48,3 +48,25 @@ def test_many_cells_are_small_and_none_is_one_empty_square() -> None:
 def test_values_outside_are_those_at_the_edge() -> None:
     assert colour(-1) == colour(0)
     assert colour(7) == colour(1) == (136, 14, 79)
+
+
+def test_labels_stand_around_the_map() -> None:
+    heat = {
+        "axis": "iteration",
+        "rows": [(0, 0), (1, 1)],
+        "edges": [5, 6, 7],
+        "cells": [[0.0, 1.0], [0.5, 0.0]],
+    }
+    width, _, rows = decoded(render_labelled(heat))
+    used = {row[at : at + 3] for row in rows for at in range(0, 3 * width, 3)}
+    assert {bytes(c) for c in ((60, 64, 67), colour(0.0), colour(0.5), colour(1.0))} <= used
+    wider = decoded(render_labelled({**heat, "rows": [(0, 4095), (4096, 8191)]}))
+    assert wider[0] > width
+    assert decoded(render_labelled({**heat, "axis": "time"}))[2] != rows
+
+
+def test_a_map_of_nothing_is_a_picture() -> None:
+    width, height, _ = decoded(
+        render_labelled({"axis": "time", "rows": [], "edges": [0, 1], "cells": []})
+    )
+    assert width > 0 and height > 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from ranklog.answer.render import completeness_json, report_json
 from ranklog.cli.arguments import query_text
 from ranklog.cli.console import Console
-from ranklog.cli.heat_png import render_heat
+from ranklog.cli.heat_png import render_labelled
 from ranklog.cli.outliers_view import show_outliers
 from ranklog.cli.scope import restrictions, say_completeness, say_scope
 from ranklog.cli.source import open_client
@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         raise BadInput("outliers of which run?", hint="--run NAME")
     found = open_client(arguments).outliers(query_text(arguments), **restrictions(arguments))
     if arguments.png:
-        _write(Path(arguments.png), render_heat(found.summary["heat"]["cells"]))
+        _write(Path(arguments.png), render_labelled(found.summary["heat"]))
         console.note(f"wrote {arguments.png}")
     if console.json:
         for row in found.rows:

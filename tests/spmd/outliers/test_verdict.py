@@ -238,3 +238,12 @@ def test_an_error_that_was_logged_with_its_traceback_is_not_what_ends_a_rank() -
     rows: list[Row] = [*healthy(), *((5, LAST, ABSENT, said, ERROR) for said in logged)]
     assert odd(outliers(rows)) == []
     assert odd(outliers([*healthy(), *((5, LAST, ABSENT, x, ERROR) for x in logged[1:])])) == [5]
+
+
+def test_a_traceback_of_who_reports_to_a_dashboard_is_not_what_ends_a_rank() -> None:
+    head = key("Traceback (most recent call last):", None)
+    lost = key("requests.exceptions.ConnectionError: HTTPSConnectionPool(host='metrics')", None)
+    rows: list[Row] = [*healthy(), *((5, LAST, ABSENT, said, ERROR) for said in (head, lost))]
+    assert odd(outliers(rows)) == []
+    broken: list[Row] = [*healthy(), *((5, LAST, ABSENT, said, ERROR) for said in (head, BROKEN))]
+    assert odd(outliers(broken)) == [5]
