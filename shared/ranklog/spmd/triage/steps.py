@@ -52,6 +52,7 @@ _ADVICE = {
     "slow": "compare the suspect's own times with its peers'",
     "unknown": "read the errors from the first one on",
 }
+_KILLED = "see when it was killed, and ask its host and scheduler who did"
 
 
 def next_steps(fault: str, run: str, suspects: list[Suspect]) -> list[Step]:
@@ -60,8 +61,13 @@ def next_steps(fault: str, run: str, suspects: list[Suspect]) -> list[Step]:
         return []
     page = f"docs/runbooks/{fault}.md"
     name = shlex.quote(run)
+    killed = fault == "external_kill" and any(s.is_named for s in suspects)
     found = [
-        Step(_ADVICE[fault], f"ranklog search {shlex.quote(QUERIES[fault])} --run {name}", page)
+        Step(
+            _KILLED if killed else _ADVICE[fault],
+            f"ranklog search {shlex.quote(QUERIES[fault])} --run {name}",
+            page,
+        )
     ]
     rank = next((s.rank for s in suspects if s.rank is not None), None)
     if rank is not None:
