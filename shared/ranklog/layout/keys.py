@@ -12,6 +12,8 @@
     <tenant>/runs/<run>/<launch>/manifests/<attempt>.<rank or host>.<hash>.json
     <tenant>/config/rules/<name>.json
     <tenant>/pins/<pin>.json
+    <tenant>/tombstones/<when_ns>.<hash>.json
+    <tenant>/actions/<when_ns>.<hash>.json
     <tenant>/quarantine/<arrival day>/<source>.<sequence>   tenant `_unknown` where it can't be known
     <tenant>/tmp/<id>
 
@@ -308,6 +310,26 @@ def tmp_key(tenant: str, name: str) -> str:
 def pin_key(tenant: str, name: str) -> str:
     """What a pinned question looked at."""
     return f"{tenant_prefix(tenant)}pins/{encode_name(name)}.json"
+
+
+def tombstones_prefix(tenant: str) -> str:
+    """What was deleted."""
+    return f"{tenant_prefix(tenant)}tombstones/"
+
+
+def tombstone_key(tenant: str, when_ns: int, digest: str) -> str:
+    """One deletion, by its time and the hash of its bytes."""
+    return f"{tombstones_prefix(tenant)}{when_ns:020d}.{digest}.json"
+
+
+def actions_prefix(tenant: str) -> str:
+    """The log of what administrators did."""
+    return f"{tenant_prefix(tenant)}actions/"
+
+
+def action_key(tenant: str, when_ns: int, digest: str) -> str:
+    """One entry of the log, by its time and the hash of its bytes."""
+    return f"{actions_prefix(tenant)}{when_ns:020d}.{digest}.json"
 
 
 def quarantine_prefix(tenant: str | None) -> str:
