@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ranklog.cli import flags
-from ranklog.cli.flags import Flag, Positional, whole
+from ranklog.cli.flags import Flag, Positional
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +203,7 @@ COMMANDS: tuple[Command, ...] = (
         "tensorboard",
         "provides series to an unchanged TensorBoard, over gRPC on loopback",
         "ranklog.cli.tensorboard",
-        READING
-        + (Flag("--port", "of the provider (default 0: a free one)", "N", type=whole, default=0),),
+        (*READING, flags.PROVIDER_PORT),
         (SERIES_QUERY,),
         query=True,
         example="ranklog tensorboard --run llama-8b",

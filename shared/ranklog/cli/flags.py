@@ -171,6 +171,8 @@ JOB = (
     Flag("--tenant", "whose lines (default: $RANKLOG_TENANT, else default)", "NAME"),
 )
 
+PROVIDER_PORT = Flag("--port", "of the provider (default 0: a free one)", "N", 0, type=whole)
+
 AGENT = (
     Flag("--spool", "the folder that ranks log into (default: $RANKLOG_SPOOL)", "DIR"),
     Flag(
@@ -358,6 +360,14 @@ SERVE = (
     ),
     Flag("--tls-cert", "certificate chain, PEM", "FILE"),
     Flag("--tls-key", "private key of the certificate, PEM", "FILE"),
+)
+
+KEYS = (
+    Flag("--scope", "what an API key allows: read, write, admin, with commas (default: read)", "LIST"),
+    Flag("--expires", "until when it works: 90d, 12h (default: until it is revoked)", "TIME"),
+    Flag("--name", "a name for people, shown by list", "NAME"),
+    Flag("--ingest", "a key that frames are sealed with; it rotates the tenant's earlier ones"),
+    Flag("--forget", "with revoke: remove the record too, so that no list shows it"),
 )
 
 RULES = (
