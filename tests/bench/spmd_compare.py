@@ -39,12 +39,14 @@ class Job:
     keys: list[Keyed]
 
 
-def make_job(lines: int) -> Job:
-    """Two sides of about `lines` lines."""
+def make_job(lines: int, *, lost: float = 0) -> Job:
+    """Two sides of about `lines` lines; the second lost a share of its lines, any of them."""
     names = [f"part {i} of the forward pass took \x00 ms" for i in range(PER_ITERATION)]
     names[3], names[5] = "loss: \x00", "\x00 barrier passed"
     keys = [Keyed(f"train.py:{i}", name) for i, name in enumerate([*names, "retry of a fetch"])]
-    return Job([_side(rank, lines // PER_ITERATION) for rank in range(2)], keys)
+    first, second = (_side(rank, lines // PER_ITERATION) for rank in range(2))
+    kept = np.random.default_rng(2).random(len(second)) >= lost
+    return Job([first, second.filter(pa.array(kept))], keys)
 
 
 def _side(rank: int, iterations: int) -> Any:
@@ -147,9 +149,9 @@ def compare_job(job: Job) -> Comparison:
     )
 
 
-def measure(lines: int) -> tuple[float, float, Comparison]:
+def measure(lines: int, *, lost: float = 0) -> tuple[float, float, Comparison]:
     """(wall, processor seconds) of the comparison, and what it found."""
-    job = make_job(lines)
+    job = make_job(lines, lost=lost)
     began, spent = time.perf_counter(), time.process_time()
     found = compare_job(job)
     return time.perf_counter() - began, time.process_time() - spent, found

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
-import numpy.typing as npt
 
 from ranklog.spmd.align import align
-from ranklog.spmd.columns import Column, Keyed, PlacedColumn, has_iteration, place_columns
+from ranklog.spmd.columns import Column, Keyed, has_iteration, place_columns
+from ranklog.spmd.grid import MIX, PRIME, U64, Grid, hash_sequences, make_grid
+from ranklog.spmd.in_order import merge_in_order
 from ranklog.spmd.slots import Slot, Waiting, absorb, disjoint
 from ranklog.spmd.table import ABSENT, I64, Flags
 
@@ -27,9 +28,6 @@ from ranklog.spmd.table import ABSENT, I64, Flags
 WORD_TRIES_MAX = 8
 # Two texts of different shapes are one message if at least this share of their words is equal.
 WORDS_ALIKE_SHARE = 0.5
-
-U64 = npt.NDArray[np.uint64]
-_PRIME, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +48,6 @@ class At:
     ts_ns: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Grid:
-    """Lines by block. `order[s]` I64[n]: side s's lines by block; `start`, `length` I64[S, blocks]."""
-
-    codes: I64
-    order: list[I64]
-    start: I64
-    length: I64
-    key: list[npt.NDArray[np.int32]]
-
-    def sequences(self, block: int) -> list[list[int]]:
-        """Keys of each side."""
-        spans = zip(self.start[:, block].tolist(), self.length[:, block].tolist(), strict=True)
-        return [k[a : a + n].tolist() for k, (a, n) in zip(self.key, spans, strict=True)]
-
-    def lines(self, block: int) -> list[list[int]]:
-        """Lines of each side."""
-        spans = zip(self.start[:, block].tolist(), self.length[:, block].tolist(), strict=True)
-        return [o[a : a + n].tolist() for o, (a, n) in zip(self.order, spans, strict=True)]
-
-
 def walk(
     columns: Sequence[Column],
     keys: Sequence[Keyed],
@@ -80,15 +57,15 @@ def walk(
 ) -> Walk:
     """Places of all blocks in order. `origins`: when each side's clock begins."""
     placed = place_columns(columns, origins)
-    grid = _grid(columns, placed)
-    hashes = _hashes(grid)
+    grid = make_grid(columns, placed)
+    hashes = hash_sequences(grid)
     timed = np.array([not has_iteration(code) for code in grid.codes.tolist()], np.bool_)
     loose = np.isin(grid.codes, np.concatenate([one.loose for one in placed]))
     same = (hashes == hashes[0]).all(axis=0) & (grid.length == grid.length[0]).all(axis=0)
     pairing = _Pairing(keys)
     blocks = _Blocks(grid, pairing)
     blocks.add_same(np.flatnonzero(same & ~timed))
-    blocks.add_patterns(np.flatnonzero(~same & ~timed & ~loose), hashes)
+    blocks.add_patterns(blocks.add_in_order(np.flatnonzero(~same & ~timed & ~loose)), hashes)
     by_time = np.flatnonzero(timed | (~same & loose)).tolist()
     slots = [
         (at, _timed_block(grid, at, columns, origins, None if not timed[at] else window_ns))
@@ -106,35 +83,6 @@ def walk(
     return blocks.walk()
 
 
-def _grid(columns: Sequence[Column], placed: Sequence[PlacedColumn]) -> _Grid:
-    order, sorted_codes = [], []
-    for one in placed:
-        ascending = bool((one.code[1:] >= one.code[:-1]).all())
-        by = np.arange(len(one.code)) if ascending else np.argsort(one.code, kind="stable")
-        order.append(by)
-        sorted_codes.append(one.code[by])
-    codes = np.unique(np.concatenate([np.unique(code) for code in sorted_codes]))
-    start = np.array([np.searchsorted(code, codes) for code in sorted_codes])
-    end = np.array([np.searchsorted(code, codes, side="right") for code in sorted_codes])
-    key = [column.key[by] for column, by in zip(columns, order, strict=True)]
-    return _Grid(codes, order, start, end - start, key)
-
-
-def _hashes(grid: _Grid) -> U64:
-    """uint64[S, blocks]: of each side's sequence of keys, the same for the same sequence."""
-    found = np.zeros(grid.start.shape, np.uint64)
-    powers = np.cumprod(np.full(int(grid.length.max(initial=0)) + 1, _PRIME))
-    for side, key in enumerate(grid.key):
-        there = np.flatnonzero(grid.length[side])
-        starts, lengths = grid.start[side, there], grid.length[side, there]
-        if len(there):
-            place = np.arange(len(key)) - np.repeat(starts, lengths)
-            mixed = (key.astype(np.uint64) + np.uint64(1)) * _MIX
-            mixed ^= mixed >> np.uint64(29)
-            found[side, there] = np.add.reduceat(mixed * powers[place], starts)
-    return found
-
-
 class _Pairing:
     """Pairs lines of one call site whose words mostly agree: `dtype bf16` and `dtype float`."""
 
@@ -147,6 +95,16 @@ class _Pairing:
         if words is None:
             words = self._words[key] = self._keys[key].shape.split()
         return words
+
+    def groups(self) -> I64:
+        """I64[keys]: only keys of one group are ever paired."""
+        known: dict[tuple[str | None, int | None, int], int] = {}
+        own = [known.setdefault(self._group(key), len(known)) for key in range(len(self._keys))]
+        return np.array(own, np.int64)
+
+    def _group(self, key: int) -> tuple[str | None, int | None, int]:
+        keyed = self._keys[key]
+        return keyed.call_site, keyed.level, len(self._of(key))
 
     def _alike(self, key: int, other: int) -> bool:
         first, second = self._of(key), self._of(other)
@@ -161,8 +119,7 @@ class _Pairing:
         for slot in slots:
             if not slot.missing:
                 continue
-            key = self._keys[slot.key]
-            candidates = waiting[key.call_site, key.level, len(self._of(slot.key))]
+            candidates = waiting[self._group(slot.key)]
             for at in range(min(len(candidates), WORD_TRIES_MAX)):
                 other = candidates[at]
                 if not disjoint(slot, other) or not self._alike(other.key, slot.key):
@@ -201,7 +158,7 @@ def aligned(
 
 
 def _timed_block(
-    grid: _Grid,
+    grid: Grid,
     block: int,
     columns: Sequence[Column],
     origins: Sequence[int],
@@ -246,7 +203,7 @@ def _join_neighbours(
 class _Blocks:
     """Gathers places of blocks in any order, and gives them out in the walk's."""
 
-    def __init__(self, grid: _Grid, pairing: _Pairing) -> None:
+    def __init__(self, grid: Grid, pairing: _Pairing) -> None:
         self._grid = grid
         self._pairing = pairing
         self._parts: list[
@@ -258,14 +215,20 @@ class _Blocks:
 
     def add_same(self, blocks: I64) -> None:
         """Blocks whose sides say the same: the k-th line of each is one place."""
-        grid, length = self._grid, self._grid.length[0, blocks]
-        place = np.repeat(blocks, length)
-        within = np.arange(len(place)) - np.repeat(np.cumsum(length) - length, length)
-        rows = np.empty((len(place), len(grid.order)), np.int64)
-        for side, order in enumerate(grid.order):
-            rows[:, side] = order[np.repeat(grid.start[side, blocks], length) + within]
-        none = np.zeros(len(place), np.bool_)
-        self._add(place, rows, none, none)
+        of, _ = self._grid.spans(0, blocks)
+        spans = (self._grid.spans(side, blocks)[1] for side in range(len(self._grid.order)))
+        rows = np.stack([o[at] for o, at in zip(self._grid.order, spans, strict=True)], axis=1)
+        none = np.zeros(len(of), np.bool_)
+        self._add(blocks[of], rows, none, none)
+
+    def add_in_order(self, blocks: I64) -> I64:
+        """Blocks of two sides that differ only by what one says alone; those that are left."""
+        if len(self._grid.order) != 2 or not len(blocks):
+            return blocks
+        done, block, rows = merge_in_order(self._grid, blocks, self._pairing.groups())
+        none = np.zeros(len(block), np.bool_)
+        self._add(block, rows, none, none)
+        return blocks[~done]
 
     def add_patterns(self, blocks: I64, hashes: U64) -> None:
         """Blocks whose sides differ: each distinct set of sequences is aligned once."""
@@ -273,8 +236,8 @@ class _Blocks:
             return
         mixed = np.zeros(len(blocks), np.uint64)
         for side in range(len(hashes)):
-            mixed = (mixed ^ (mixed >> np.uint64(31))) * _MIX + hashes[side, blocks]
-            mixed = mixed * _PRIME + self._grid.length[side, blocks].astype(np.uint64)
+            mixed = (mixed ^ (mixed >> np.uint64(31))) * MIX + hashes[side, blocks]
+            mixed = mixed * PRIME + self._grid.length[side, blocks].astype(np.uint64)
         by = np.argsort(mixed, kind="stable")
         edges = np.flatnonzero(np.diff(mixed[by])) + 1
         for alike in np.split(blocks[by], edges):
