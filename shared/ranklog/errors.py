@@ -4,6 +4,8 @@ RanklogError
 ├── BadInput            400  the caller's words: query, regex, rule, option, path
 │   ├── BadQuery             with the position in the query
 │   └── BadRule              with the position in the rule
+├── Unauthorized        401  no key, or one that nobody has, or no more
+├── Forbidden           403  a key, but not for this
 ├── NotFound            404  run, stream, object, store
 ├── AlreadyExists       409  a create-once PUT met an object (not an error for most callers)
 ├── PreconditionFailed  412  If-Match did not hold
@@ -66,6 +68,20 @@ class BadRule(BadInput):
     """A parse-and-extract rule that is refused."""
 
     kind = "bad_rule"
+
+
+class Unauthorized(RanklogError):
+    """No key, one that nobody has, or one that was revoked or has expired."""
+
+    kind = "unauthorized"
+    http_status = 401
+
+
+class Forbidden(RanklogError):
+    """A key, but not for this."""
+
+    kind = "forbidden"
+    http_status = 403
 
 
 class NotFound(RanklogError):

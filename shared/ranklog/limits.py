@@ -96,6 +96,14 @@ RULES_AGE_S_MAX = 60
 # Tenants whose client, with its cached indexes, a root keeps; the one not asked longest goes.
 CLIENTS_KEPT_MAX = 32
 
+# --- access -----------------------------------------------------------------------------------
+# A revoked API key stops, and a new one works, within this; each is read once in that time.
+API_KEY_AGE_NS_MAX = 15 * SECOND_NS
+# Keys that a process remembers, 1 KiB each; the one not used longest is looked up again.
+API_KEYS_KNOWN_MAX = 4_096
+# Keys of a kind that a tenant has, revoked ones included: ingest tries each on a frame, a list reads all.
+KEYS_PER_TENANT_MAX = 100
+
 # --- Kinesis ----------------------------------------------------------------------------------
 # One record with its partition key; a stream can be told to take 10 MiB, which we don't ask for.
 KINESIS_RECORD_BYTES_MAX = 1 * MIB

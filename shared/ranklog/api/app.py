@@ -20,37 +20,46 @@ from pydantic import BaseModel
 from ranklog._version import VERSION
 from ranklog.api import models
 from ranklog.api.answers import OCTETS, respond_lines, respond_rows, respond_tail, respond_text
-from ranklog.api.caller import tenant_of
-from ranklog.api.problems import PROBLEM, Forbidden, problem_of
+from ranklog.api.caller import grant_of
+from ranklog.api.problems import PROBLEM, problem_of
 from ranklog.api.resolver import Pool, Resolver
+from ranklog.api.scopes import PUBLIC
 from ranklog.api.series import respond_series
 from ranklog.api.settings import Settings
 from ranklog.client import Client
-from ranklog.errors import BadInput, Corrupt, NewerVersion, NotFound, RanklogError, TooLarge
+from ranklog.errors import (
+    BadInput,
+    Corrupt,
+    Forbidden,
+    NewerVersion,
+    NotFound,
+    RanklogError,
+    TooLarge,
+)
 from ranklog.limits import QUERY_LIMIT_DEFAULT, REQUEST_BYTES_MAX
 from ranklog.stream.frames import peek_header
 
 Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
 
 FORM = "application/x-www-form-urlencoded"
-# What anyone may ask.
-PUBLIC = frozenset(["/v1/health", "/openapi.json"])
+_PUBLIC_PATHS = frozenset(path for _, path in PUBLIC)
 _RESPONSES: dict[int, Any] = {
     400: {"description": "can't be used as it is", "content": {PROBLEM: {"model": models.Problem}}},
     401: {"description": "no key", "content": {PROBLEM: {"model": models.Problem}}},
+    403: {"description": "not with this key", "content": {PROBLEM: {"model": models.Problem}}},
     404: {"description": "nothing by that name", "content": {PROBLEM: {"model": models.Problem}}},
 }
 
 
 def make_api(settings: Settings) -> Handler:
     """The handler of one set of settings. Threads may share it."""
-    pool = Pool(lambda: _resolver(settings))
+    pool = Pool(lambda: build_resolver(settings))
 
     def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         try:
             event = _checked(event)
-            public = event.get("rawPath") in PUBLIC
-            tenant = "" if public else tenant_of(event, settings)
+            public = event.get("rawPath") in _PUBLIC_PATHS
+            grant = None if public else grant_of(event, settings)
         except RanklogError as error:
             refused = problem_of(error)
             return {
@@ -59,7 +68,7 @@ def make_api(settings: Settings) -> Handler:
                 "body": refused.body,
                 "isBase64Encoded": False,
             }
-        return pool.answer(event, context, tenant)
+        return pool.answer(event, context, grant)
 
     return handler
 
@@ -82,7 +91,8 @@ def _checked(event: dict[str, Any]) -> dict[str, Any]:
     return event if body else {**event, "body": "{}", "isBase64Encoded": False}
 
 
-def _resolver(settings: Settings) -> Resolver:
+def build_resolver(settings: Settings) -> Resolver:
+    """All routes of the API; each needs its scope."""
     app = Resolver()
 
     def client() -> Client:

@@ -1,26 +1,29 @@
-"""Who asks: a tenant by its key. Only hashes of keys are kept, and compared in constant time."""
+"""Keys of a file: hashes by tenant, for who keeps keys outside the store. They read and write.
+
+Only hashes of keys are kept, and compared in constant time. Keys that expire, can be revoked without
+a restart or administer are the store's (ranklog.access.api_keys).
+"""
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ranklog.access.grant import READ, WRITE, Grant
+from ranklog.access.records import hash_key
 from ranklog.errors import BadInput
 
+__all__ = ["Keys", "bearer_key", "hash_key"]
+
+_SCOPES = frozenset([READ, WRITE])
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
-def hash_key(key: str) -> str:
-    """SHA-256 of a key, in hexadecimal. Keys are long and random, so no slow hash is needed."""
-    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 class Keys:
-    """Tenant -> hashes of its keys."""
+    """A KeyRing: tenant -> hashes of its keys."""
 
     def __init__(self, hashes: Mapping[str, Sequence[str]]) -> None:
         self._hashes: list[tuple[str, str]] = []
@@ -33,7 +36,11 @@ class Keys:
                     )
                 self._hashes.append((item, tenant))
         if not self._hashes:
-            raise BadInput("no keys", hint='write {"default": ["<sha256 of a key>"]}')
+            raise BadInput(
+                "no keys",
+                hint='write {"default": ["<sha256 of a key>"]}, or keep keys in the store: '
+                "`ranklog keys create`, `ranklog serve --keys store`",
+            )
 
     @classmethod
     def read(cls, path: str | Path) -> Keys:
@@ -59,6 +66,11 @@ class Keys:
             if hmac.compare_digest(asked, known):
                 found = tenant
         return found
+
+    def grant_of(self, key: str) -> Grant | None:
+        """See KeyRing."""
+        tenant = self.tenant_of(key)
+        return None if tenant is None else Grant(tenant, _SCOPES)
 
 
 def bearer_key(authorization: str | None) -> str | None:

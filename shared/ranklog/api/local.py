@@ -6,8 +6,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from ranklog.access.grant import KeyRing
 from ranklog.api.app import Handler, make_api
-from ranklog.api.keys import Keys
 from ranklog.api.settings import Settings
 from ranklog.api.sinks import StoreFrames
 from ranklog.client import Client
@@ -18,7 +18,7 @@ from ranklog.store.protocol import Store
 def make_handler(
     store: Store,
     *,
-    keys: Keys | None = None,
+    keys: KeyRing | None = None,
     tenant: str | None = "default",
     clock_ns: Callable[[], int] = time.time_ns,
 ) -> Handler:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from http import HTTPStatus
-from typing import Any, ClassVar
+from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
 
@@ -13,20 +13,6 @@ from ranklog.errors import RanklogError
 PROBLEM = "application/problem+json"
 # What a client that is asked to slow down waits.
 RETRY_AFTER_S = 2
-
-
-class Unauthorized(RanklogError):
-    """No key, or one that nobody has."""
-
-    kind: ClassVar[str] = "unauthorized"
-    http_status: ClassVar[int] = 401
-
-
-class Forbidden(RanklogError):
-    """A key, but not for this."""
-
-    kind: ClassVar[str] = "forbidden"
-    http_status: ClassVar[int] = 403
 
 
 def problem_of(error: RanklogError) -> Response[str]:

@@ -20,8 +20,10 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import (
 )
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
+from ranklog.access.grant import ADMIN, Grant
 from ranklog.api.problems import problem, problem_of
-from ranklog.errors import RanklogError
+from ranklog.api.scopes import PUBLIC, SCOPE_OF
+from ranklog.errors import RanklogError, Unauthorized
 
 logger = logging.getLogger(__name__)
 
@@ -30,11 +32,11 @@ _NO_MEMBERS = frozenset(["body", "constrained-str", "int"])
 
 
 class Resolver(APIGatewayHttpResolver):
-    """One request at a time. `tenant` is whose it is."""
+    """One request at a time. `grant` is who asks and for what; None where anyone may."""
 
     def __init__(self) -> None:
         self._event: APIGatewayProxyEventV2 | None = None
-        self.tenant = ""
+        self.grant: Grant | None = None
         super().__init__(enable_validation=True)
         self.exception_handler(RanklogError)(problem_of)
         self.exception_handler(RequestValidationError)(_invalid)
@@ -51,15 +53,38 @@ class Resolver(APIGatewayHttpResolver):
         assert self._event is not None
         return self._event
 
-    def answer(self, event: Mapping[str, Any], context: Any, tenant: str) -> dict[str, Any]:
-        """Resolve one event for a tenant."""
+    @property
+    def tenant(self) -> str:
+        """Whose request it is."""
+        assert self.grant is not None
+        return self.grant.tenant
+
+    def routes(self) -> list[tuple[str, str]]:
+        """(method, rule) of every route."""
+        return [(route.method, route.path) for route in self._static_routes + self._dynamic_routes]
+
+    def answer(self, event: Mapping[str, Any], context: Any, grant: Grant | None) -> dict[str, Any]:
+        """Resolve one event of who asks."""
         self._event = APIGatewayProxyEventV2(dict(event))
-        self.tenant = tenant
+        self.grant = grant
         try:
             return self.resolve(event, context)
         finally:
             self._event = None
-            self.tenant = ""
+            self.grant = None
+
+    def _call_route(self, route: Any, route_arguments: dict[str, str]) -> Any:
+        """Once the route is known, and before a word of the request is read: may they?"""
+        name = (route.method, route.path)
+        known = any(route is one for one in self._static_routes + self._dynamic_routes)
+        try:
+            if known and name not in PUBLIC:  # what is not known is a 404 in the making
+                if self.grant is None:
+                    raise Unauthorized("this needs a key", hint="Authorization: Bearer KEY")
+                self.grant.require(SCOPE_OF.get(name, ADMIN))
+        except RanklogError as error:
+            return self._call_exception_handler(error, route)
+        return super()._call_route(route, route_arguments)
 
 
 class Pool:
@@ -69,14 +94,14 @@ class Pool:
         self._build = build
         self._free: queue.LifoQueue[Resolver] = queue.LifoQueue()
 
-    def answer(self, event: Mapping[str, Any], context: Any, tenant: str) -> dict[str, Any]:
+    def answer(self, event: Mapping[str, Any], context: Any, grant: Grant | None) -> dict[str, Any]:
         """Resolve one event with a resolver that nobody else uses meanwhile."""
         try:
             resolver = self._free.get_nowait()
         except queue.Empty:
             resolver = self._build()
         try:
-            return resolver.answer(event, context, tenant)
+            return resolver.answer(event, context, grant)
         finally:
             self._free.put(resolver)
 

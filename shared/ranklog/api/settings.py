@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from ranklog.api.keys import Keys
+from ranklog.access.grant import KeyRing
 from ranklog.client import Client
 
 
@@ -24,11 +24,11 @@ class Settings:
     """`client_of` gives a tenant's client; it is called for each request and may remember.
 
     Who asks is what an authorizer in front says, else the tenant of the key if there are `keys`,
-    else `tenant`: None refuses a request that nobody vouches for.
+    else `tenant`, who may do all: None refuses a request that nobody vouches for.
     """
 
     client_of: Callable[[str], Client]
     sink: FrameSink | None = None
-    keys: Keys | None = None
+    keys: KeyRing | None = None
     tenant: str | None = None
     clock_ns: Callable[[], int] = time.time_ns

@@ -249,6 +249,17 @@ COMMANDS: tuple[Command, ...] = (
         example="ranklog serve --store ./logs",
     ),
     Command(
+        "keys",
+        "create, list or revoke ID: keys of the API by scope, and keys that frames are sealed with",
+        "ranklog.cli.keys",
+        tuple(flag for flag in flags.WHERE if flag.name != "--api") + flags.KEYS,
+        (
+            Positional("ACTION", "create, list or revoke"),
+            Positional("ID", "of the keys to revoke, as list shows it", many=True),
+        ),
+        example="ranklog keys create --scope read,write --expires 90d --name ci --store s3://logs",
+    ),
+    Command(
         "rules",
         "check FILE: validates parse-and-extract rules and shows what they extract",
         "ranklog.cli.rules",

@@ -351,7 +351,12 @@ EXPORT = (
 
 SERVE = (
     Flag("--listen", "address and port (default: 127.0.0.1:8080)", "HOST:PORT", "127.0.0.1:8080"),
-    Flag("--keys", "JSON file: tenant -> list of SHA-256 of its keys, in hexadecimal", "FILE"),
+    Flag(
+        "--keys",
+        "store: answer who has a key of the store (ranklog keys create); or a JSON file with more of "
+        "them: tenant -> list of SHA-256 of its keys, in hexadecimal, which read and write",
+        "store|FILE",
+    ),
     Flag(
         "--workers",
         "processes that answer (default: two per core, at most 8)",
@@ -396,5 +401,6 @@ ALL: tuple[tuple[Flag, ...], ...] = (
     INGEST,
     EXPORT,
     SERVE,
+    KEYS,
     RULES,
 )

@@ -12,12 +12,17 @@ from ranklog.cli.source import open_store_of
 from ranklog.errors import BadInput
 
 if TYPE_CHECKING:
+    from ranklog.access.grant import KeyRing
+    from ranklog.api.keys import Keys
     from ranklog.api.serve import Handler
+    from ranklog.store.protocol import Store
+
+# In place of a file: keys are the store's alone.
+STORE_KEYS = "store"
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Serve until interrupted or told to stop."""
-    from ranklog.api.keys import Keys
     from ranklog.api.local import make_handler
     from ranklog.api.serve import Tls, make_server, parse_listen
     from ranklog.api.workers import (
@@ -28,7 +33,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     )
 
     host, port = parse_listen(arguments.listen)
-    keys = None if arguments.keys is None else Keys.read(arguments.keys)
+    from_file = _file_keys(arguments.keys)
     if bool(arguments.tls_cert) != bool(arguments.tls_key):
         raise BadInput("a certificate and its key go together", hint="--tls-cert and --tls-key")
     tls = Tls(Path(arguments.tls_cert), Path(arguments.tls_key)) if arguments.tls_cert else None
@@ -39,10 +44,12 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
     def build() -> Handler:
         ours, tenant = open_store_of(arguments, create=False)
-        return make_handler(ours, keys=keys, tenant=tenant)
+        return make_handler(ours, keys=_ring(arguments.keys, from_file, ours), tenant=tenant)
 
     handler = built_when_asked(build)
-    server = make_server(handler, host=host, port=port, tls=tls, has_keys=keys is not None)
+    server = make_server(
+        handler, host=host, port=port, tls=tls, has_keys=arguments.keys is not None
+    )
     scheme = "https" if tls else "http"
     shown = f"[{host}]" if ":" in host else host
     url = f"{scheme}://{shown}:{server.server_address[1]}"
@@ -60,6 +67,23 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     finally:
         server.server_close()
     return 0
+
+
+def _file_keys(named: str | None) -> Keys | None:
+    """Read before anything is served, so that a bad file is an error of the command."""
+    from ranklog.api.keys import Keys
+
+    return None if named in (None, STORE_KEYS) else Keys.read(named)
+
+
+def _ring(named: str | None, from_file: Keys | None, store: Store) -> KeyRing | None:
+    """The keys that are asked for: none, the store's, or a file's and the store's."""
+    from ranklog.access.api_keys import StoreKeys
+    from ranklog.access.grant import KeyRings
+
+    if named is None:
+        return None
+    return KeyRings(*([] if from_file is None else [from_file]), StoreKeys(store))
 
 
 def _stop(number: int, frame: object) -> NoReturn:

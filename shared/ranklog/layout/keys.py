@@ -11,6 +11,8 @@
     <tenant>/runs/<run>/<launch>/imports/…
     <tenant>/runs/<run>/<launch>/manifests/<attempt>.<rank or host>.<hash>.json
     <tenant>/config/rules/<name>.json
+    <tenant>/config/keys/<kind>/<id>.json
+    <tenant>/config/access.json
     <tenant>/pins/<pin>.json
     <tenant>/tombstones/<when_ns>.<hash>.json
     <tenant>/actions/<when_ns>.<hash>.json
@@ -300,6 +302,20 @@ def rules_prefix(tenant: str) -> str:
 
 def rule_key(tenant: str, name: str) -> str:
     return f"{rules_prefix(tenant)}{encode_name(name)}.json"
+
+
+def access_prefix(tenant: str, kind: str) -> str:
+    """Records of a tenant's keys of a kind."""
+    return f"{tenant_prefix(tenant)}config/keys/{encode_name(kind)}/"
+
+
+def access_key(tenant: str, kind: str, key_id: str) -> str:
+    return f"{access_prefix(tenant, kind)}{encode_name(key_id)}.json"
+
+
+def access_policy_key(tenant: str) -> str:
+    """What a tenant's frames need, and its quotas."""
+    return f"{tenant_prefix(tenant)}config/access.json"
 
 
 def tmp_key(tenant: str, name: str) -> str:

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from ranklog.access.api_keys import StoreKeys
+from ranklog.access.grant import KeyRings
 from ranklog.api.app import Handler, make_api
 from ranklog.api.keys import Keys
 from ranklog.api.problems import PROBLEM
@@ -36,8 +38,8 @@ _MEMBERS = frozenset({"tenant", "method", "path", "parameters", "body"})
 
 
 def make_root(settings: FunctionSettings) -> Handler:
-    """A handler of API Gateway v2 events. With keys in the settings, only who has one is answered;
-    without, only whom an authorizer vouches for. Frames are taken where a stream is set."""
+    """A handler of API Gateway v2 events. With keys in the settings, only who has one, or one of
+    the store's, is answered; without, only whom an authorizer vouches for. Frames are taken where a stream is set."""
     left = _TimeLeft()
     store = open_store(settings.store_url)
     invoker = LambdaInvoker(settings.scan_function)
@@ -58,7 +60,7 @@ def make_root(settings: FunctionSettings) -> Handler:
         Settings(
             client_of=client_of,
             sink=KinesisFrames(aws_client("kinesis"), stream) if stream else None,
-            keys=Keys(settings.api_keys) if settings.api_keys else None,
+            keys=KeyRings(Keys(settings.api_keys), StoreKeys(store)) if settings.api_keys else None,
             tenant=None,
         )
     )
@@ -108,7 +110,7 @@ def event_of_request(request: Mapping[str, Any]) -> dict[str, Any]:
         "requestContext": {
             "http": {"method": method, "path": path},
             "stage": "$default",
-            "authorizer": {"lambda": {"tenant": tenant}},
+            "authorizer": {"lambda": {"tenant": tenant, "scopes": "read"}},
         },
         "body": None if body is None else json.dumps(body),
         "isBase64Encoded": False,
