@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranklog.produce import records
-from ranklog.produce.records import LINE, TELEMETRY
+from ranklog.produce.records import LINE
 
 PLAIN = st.one_of(
     st.integers(-(2**63), 2**64 - 1), st.floats(), st.text(), st.booleans(), st.none()
@@ -39,20 +39,6 @@ def test_a_wrong_format_is_evidence() -> None:
     text = records.formatted("%d of %d", (1,))
 
     assert text.startswith("%d of %d (1,) (not formatted: TypeError(")
-
-
-def test_telemetry_is_a_line_with_its_values_as_metadata() -> None:
-    values = {"loss": 2.31, "grad_norm": 0.1 + 0.2, "ok": True, "gone": None, "n": 3}
-    fields = [TELEMETRY, 1, 0, 7, values, {"layer": "h.3", "loss": 1}]
-
-    assert records.telemetry_text(fields) == "loss=2.31 grad_norm=0.3 ok=1 n=3 layer=h.3"
-    assert records.telemetry_metadata(fields) == {
-        "layer": "h.3",
-        "loss": 2.31,
-        "grad_norm": 0.1 + 0.2,
-        "ok": 1,
-        "n": 3,
-    }
 
 
 @pytest.mark.parametrize("body", [b"", b"\x80", b"\x90", b"\xc1", b"\x93\x01"])

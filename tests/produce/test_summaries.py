@@ -121,3 +121,10 @@ def test_every_kind_of_tensor_has_a_summary(make: Any) -> None:
 
     _agrees(found, flat, 3)
     _agrees(summary_of(general.tolist(), QUANTILES, 3), flat, 3)
+
+
+def test_what_overflows_warns_nobody_and_its_mean_stays_a_number() -> None:
+    values = numpy.array([1.6e308, 1.6e308])
+
+    summary = summary_of(numpy_vector(numpy, values, (), 4).tolist(), (), 4)  # warnings are errors
+    assert (summary["count"], summary["mean"], summary["max"]) == (2, 1.6e308, 1.6e308)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.reading import Seen
+from tests.agent.reading import Seen, frames_in
+from tests.point_frames import points_of
 from tests.produce.test_session import Job
 
 
@@ -129,3 +130,33 @@ def test_without_a_ring_values_are_in_the_journal(job: Job) -> None:
     assert [x.text for x in _points(job)] == [
         text for n in range(3) for text in (f"loss={n} layer=h", "a=1")
     ]
+
+
+def test_a_context_beyond_the_number_of_contexts_is_none_of_the_dimensions(job: Job) -> None:
+    done = job.run(
+        "import ranklog\n"
+        "from ranklog.produce import producer\n"
+        "producer.DEFINED_MAX = 3\n"
+        "ranklog.init(run='r')\n"
+        "for batch in range(6):\n"
+        "    with ranklog.context(batch=batch, rank=batch % 2):\n"
+        "        ranklog.telemetry({'loss': 1.5, 'note': 'x'}, layer='h')"
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    points = _points(job)
+    assert [(x.text, x.rank) for x in points] == [("loss=1.5 layer=h", n % 2) for n in range(6)]
+    assert [dict(x.metadata)["batch"] for x in points] == list(range(6))
+    assert {dict(x.metadata)["note"] for x in points} == {"x"}
+
+
+def test_none_beside_what_is_no_plain_number_was_not_measured(job: Job) -> None:
+    job.run(
+        "import ranklog\n"
+        "ranklog.init(run='r')\n"
+        "ranklog.telemetry({'a': None, 'big': 2**70, 'b': 1.0})"
+    )
+
+    job.collect()
+    points = [point for frame in frames_in(job.stream) for point in points_of(frame)]
+    assert {point.series: point.value for point in points} == {"a": None, "big": 2.0**70, "b": 1.0}

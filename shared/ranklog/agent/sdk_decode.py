@@ -195,4 +195,5 @@ class Decoder:
         """A TELEMETRY record, with all its words. Raises TypeError, ValueError, … for what is none."""
         _, ts_ns, context, iteration, values, *more = fields
         at = ring.NO_ITERATION if iteration is None else iteration
-        self.points.whole(ts_ns, context or 0, at, values, more[0] if more else None)
+        dims, told = (*more, None, None)[:2]
+        self.points.whole(ts_ns, context or 0, at, values, dims, told)

@@ -44,7 +44,8 @@ class PointRecords:
         self.values: array[float] = array("d")
         self.missing: list[int] = []
         self.summaries: list[tuple[int, dict[str, Any]]] = []
-        self.own: list[tuple[int, dict[str, str]]] = []  # context, and texts among the values
+        # context, and what is told of it with the record: its metadata, texts among the values
+        self.own: list[tuple[int, dict[str, Any]]] = []
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -94,14 +95,21 @@ class PointDecoder:
         self.whole(ts_ns, context, iteration, whole, dims)
 
     def whole(
-        self, ts_ns: int, context: int, iteration: int, values: Mapping[Any, Any], dims: Dims
+        self,
+        ts_ns: int,
+        context: int,
+        iteration: int,
+        values: Mapping[Any, Any],
+        dims: Dims,
+        told: Dims = None,
     ) -> None:
-        """A record with all its words. Raises TypeError, ValueError for what is none."""
+        """A record with all its words; `told`: metadata of a context without a number. Raises
+        TypeError, ValueError for what is none."""
         array("q", [ts_ns, context, iteration])  # raises before anything is taken
         values = {name: _read(value) for name, value in values.items()}
         texts = {str(k): v for k, v in values.items() if type(v) is str}
-        if texts:
-            self.records.own.append((context, texts))
+        if texts or told:
+            self.records.own.append((context, {**(told or {}), **texts}))
             context = -len(self.records.own)
         names: list[str] = []
         held: list[Any] = []
@@ -254,7 +262,7 @@ class SdkPoints:
                 self.damaged += 1
 
     def _tell(
-        self, number: int, own: Sequence[tuple[int, dict[str, str]]]
+        self, number: int, own: Sequence[tuple[int, dict[str, Any]]]
     ) -> tuple[int, str | None] | None:
         """Rank and metadata, None for a context that nobody defined."""
         try:

@@ -231,9 +231,9 @@ class Producer(ProducerFields):
         if out is None:
             return
         ts_ns, context, inline, iteration = moment or self.moment()
-        if inline:
-            dims = {**inline, **(dims or {})}
         fields = [TELEMETRY, ts_ns, context, iteration, values, dims or None]
+        if inline:  # what is told of a context is no dimension: it would make other series
+            fields.append(inline)
         out.write(records.encode(fields), False, output.TELEMETRY)
 
     def _long_line(self, call: Call, message: Any, arguments: Any) -> None:

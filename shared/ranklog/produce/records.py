@@ -8,14 +8,14 @@
     [CLOSED]                                                    defs file: the process said good-bye
     [MANIFEST, …]                                               defs file, opaque here
     [LINE, ts_ns, level, site, context, iteration, text, metadata, trace, arguments]
-    [TELEMETRY, ts_ns, context, iteration, {name: value}, dims]
+    [TELEMETRY, ts_ns, context, iteration, {name: value}, dims, metadata]
 
 LINE and TELEMETRY lie in the ring, most of them in the short forms that `definitions.Definitions`
 turns into these; what the ring can't take (a record larger than a quarter of it, all of them where
 no ring could be made) lies in the journal. Numbers are defined in the defs file before they are
 used: who reads ring and journal first and the defs file to its end after that knows every number.
 
-Trailing Nones of a LINE are left out. With `arguments`, the text is a template that nobody has
+Trailing Nones of a LINE are left out, and `metadata` of TELEMETRY where its context has a number. With `arguments`, the text is a template that nobody has
 formatted yet: only arguments that are exactly int, float, str, bool or None wait, so no tensor is
 ever kept, and the result is what formatting at once would have given.
 """
@@ -29,7 +29,6 @@ from typing import Any
 import msgpack
 
 from ranklog import limits
-from ranklog.produce.values import cut
 
 SITE, CONTEXT, LINE, DROP, CLOSED, TELEMETRY, MANIFEST, CALL, SERIES = range(9)
 # Longer texts are cut; a frame could not carry them.
@@ -94,29 +93,3 @@ def formatted(template: str, arguments: Any) -> str:
         return str(template % arguments)
     except Exception as error:
         return f"{template} {arguments!r:.300} (not formatted: {error!r})"
-
-
-def telemetry_metadata(fields: list[Any]) -> dict[str, int | float | str]:
-    """Dimensions and values of a TELEMETRY record; values win. None is absent, a bool is a number."""
-    merged: dict[str, int | float | str] = {}
-    for part in (fields[5] if len(fields) > 5 else None, fields[4]):
-        for name, value in (part or {}).items():
-            if isinstance(value, bool):
-                merged[str(name)] = int(value)
-            elif isinstance(value, (int, float)):
-                merged[str(name)] = value
-            elif value is not None:
-                merged[str(name)] = cut(str(value))
-    return merged
-
-
-def telemetry_text(fields: list[Any]) -> str:
-    """`loss=2.31 grad_norm=0.42 layer=h.3`: a TELEMETRY record as a line's text, values first."""
-    whole = telemetry_metadata(fields)
-    names = [str(name) for name in fields[4] if str(name) in whole]
-    names += [name for name in whole if name not in names]
-    return " ".join(f"{name}={_shown(whole[name])}" for name in names)
-
-
-def _shown(value: int | float | str) -> str:
-    return f"{value:.10g}" if isinstance(value, float) else str(value)

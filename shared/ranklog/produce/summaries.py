@@ -132,10 +132,16 @@ def _torch_bins(torch: Any, flat: Any, head: Any, bins: int, wide: Any) -> Any:
 
 def numpy_vector(numpy: Any, array: Any, quantiles: Sequence[float], bins: int) -> Any:
     """The same of a numpy array: what torch has in the host's memory as well, since this is faster."""
-    flat = array.ravel(order="K")
+    with numpy.errstate(all="ignore"):  # what overflows is infinite, and no warning in the job
+        return _numpy_vector(numpy, array.ravel(order="K"), quantiles, bins)
+
+
+def _numpy_vector(numpy: Any, flat: Any, quantiles: Sequence[float], bins: int) -> Any:
     sample = _numpy_real(numpy, flat[:: -(-flat.size // SAMPLE_MAX) or 1])
     sample = sample[numpy.isfinite(sample)]
     shift = sample.dtype.type(sample.mean(dtype=numpy.float64)) if sample.size else 0.0
+    if not math.isfinite(shift):  # a sum beyond the largest number
+        shift = sample[0]
     head = [0, 0, 0, math.inf, -math.inf, float(shift), 0.0, 0.0]
     for start in range(0, flat.size, _CHUNK_HOST):
         _add_numpy_part(numpy, _numpy_real(numpy, flat[start : start + _CHUNK_HOST]), shift, head)

@@ -16,7 +16,7 @@ from ranklog.produce.clock import OFFSET_NS
 from ranklog.produce.compiled import hot
 from ranklog.produce.context import EMPTY, INHERITED, current, own_iteration, process
 from ranklog.produce.producer import DEFINED_MAX, Producer
-from ranklog.produce.values import clean_metadata
+from ranklog.produce.values import clean_metadata, cut
 
 _pack_double = struct.Struct("@HxBIllLd").pack_into
 _DOUBLE_BYTES = 40
@@ -135,7 +135,10 @@ def _write(producer: Producer, values: Mapping[str, Any], dims: dict[str, Any]) 
 
 def _write_whole(producer: Producer, values: Mapping[str, Any], dims: dict[str, Any]) -> None:
     """With all its words: a tensor among them, too many series, no ring."""
-    producer.telemetry(clean_metadata(dict(values)), clean_metadata(dims) if dims else None)
+    cleaned: dict[str, Any] = clean_metadata(dict(values))
+    # None is a value that was not measured; of metadata it would be nothing
+    cleaned |= {cut(str(name)): None for name, value in values.items() if value is None}
+    producer.telemetry(cleaned, clean_metadata(dims) if dims else None)
 
 
 def _defined(producer: Producer, key: Any, values: Mapping[str, Any], dims: dict[str, Any]) -> int:
