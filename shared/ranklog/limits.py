@@ -228,6 +228,11 @@ STATS_MAX = 16
 # Histogram buckets one answer prints; over it the query is refused.
 BUCKETS_MAX = 100_000
 
+# --- deletion ---------------------------------------------------------------------------------
+# Seq ranges of one tombstone: every question of the tenant reads them (some 6 bytes each), and scans
+# where they are get them as rows to skip. A deletion of more is refused.
+TOMBSTONE_RANGES_MAX = 100_000
+
 # --- tail -------------------------------------------------------------------------------------
 # Streams that a tail remembers (some 200 bytes each); the one not heard of longest is forgotten, and
 # looked up in the store when it speaks again.

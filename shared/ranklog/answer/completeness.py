@@ -17,17 +17,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from ranklog.answer.deleted import NOTHING, Gone, came_later, deleted_members, finite_end
 from ranklog.limits import HOUR_NS, WORLD_RANKS_MAX
 from ranklog.model.answer import Completeness
 from ranklog.model.frame import StreamEnd
 from ranklog.model.index import StreamEntry
 from ranklog.model.stream import DENSE, Stream
+from ranklog.model.tombstone import Deleted
 from ranklog.plan.overlap import difference, union
 
 # Ranks by (run, launch, attempt).
 Declared = Mapping[tuple[str, str, int], frozenset[int]]
 CERTIFICATES = ("none", "import", "agent", "producer")  # weakest first
 _MONOTONE = ("producer", "agent")
+_NO_TIME = 2**62  # later than any line
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,11 @@ class _Part(NamedTuple):
     high: int
 
 
+def _times_of(hour: int) -> tuple[int, int]:
+    """First and last ns of an hour."""
+    return hour * HOUR_NS, (hour + 1) * HOUR_NS - 1
+
+
 @dataclass(slots=True)
 class _StreamState:
     """One stream over all indexes that were read."""
@@ -85,6 +93,9 @@ class _StreamState:
     ranks: set[int] = field(default_factory=set)  # its own, and those of labelled lines
     reached: int = 0  # first seq that nobody has seen
     last_ts: int | None = None
+    gone: tuple[tuple[int, int], ...] = ()  # deleted
+    gone_parts: list[_Part] = field(default_factory=list)
+    hidden: bool = False  # its launch was deleted, whatever comes
 
     def __post_init__(self) -> None:
         if self.stream.rank is not None:
@@ -111,6 +122,22 @@ class _StreamState:
     @property
     def seen(self) -> list[tuple[int, int]]:
         return union([(part.first, part.end) for part in self.parts])
+
+    @property
+    def known(self) -> list[tuple[int, int]]:
+        """What was seen, and what is not missing as it was deleted."""
+        return union([*self.seen, *self.gone]) if self.gone else self.seen
+
+    def forget(self, gone: Gone, deleted: Sequence[Deleted]) -> None:
+        """Some of it was deleted, and may have left the store. The hours of deleted rows bound their
+        neighbours' as the hours of fences do."""
+        self.gone, self.hidden = gone.ranges(self.stream_id), gone.hides(self.stream)
+        self.reached = max(self.reached, finite_end(self.gone))
+        for item in deleted:
+            low, high = (0, _NO_TIME) if item.hour is None else _times_of(item.hour)
+            self.gone_parts += [
+                _Part(first, end, high, low, low, high) for first, end in item.ranges
+            ]
 
     def _see(self, ranges: Sequence[tuple[int, int]], low: int, high: int) -> None:
         """Ranges of one entry, ascending, and its times."""
@@ -143,9 +170,10 @@ def judge(
     window: Window,
     skipped: Sequence[dict[str, Any]] = (),
     declared: Declared | None = None,
+    gone: Gone = NOTHING,
 ) -> Completeness:
     """Completeness of what was read; `skipped`: {"segment", "reason"} of what could not be."""
-    return with_skipped(judge_streams(entries, window, declared), skipped)
+    return with_skipped(judge_streams(entries, window, declared, gone), skipped)
 
 
 def with_skipped(judged: Completeness, skipped: Sequence[dict[str, Any]]) -> Completeness:
@@ -156,10 +184,18 @@ def with_skipped(judged: Completeness, skipped: Sequence[dict[str, Any]]) -> Com
 
 
 def judge_streams(
-    entries: Iterable[StreamEntry], window: Window, declared: Declared | None = None
+    entries: Iterable[StreamEntry],
+    window: Window,
+    declared: Declared | None = None,
+    gone: Gone = NOTHING,
 ) -> Completeness:
-    """What the stream tables alone say. `declared`: ranks that manifests speak of, by attempt."""
+    """What the stream tables alone say. `declared`: ranks that manifests speak of, by attempt;
+    `gone`: what was deleted, which is not missing."""
     states = stream_states(entries)
+    if gone.tombstones:
+        deleted = gone.by_stream()
+        for state in states.values():
+            state.forget(gone, deleted.get(state.stream_id, ()))
     result = Completeness(streams=len(states))
     result.certified = _weakest(state.stream.certified for state in states.values())
     marks: list[int] = []
@@ -174,10 +210,25 @@ def judge_streams(
         mark = _watermark(state, window, gaps)
         if mark is not None:
             marks.append(mark)
-    result.absent = absent_ranks(states.values(), declared)
+    result.absent = absent_ranks(states.values(), declared, gone)
+    result.deleted = _deleted(states, window, gone)
     result.watermark_ns = min(marks, default=None)
     result.state = _worst(result)
     return result
+
+
+def _deleted(
+    states: Mapping[str, _StreamState], window: Window, gone: Gone
+) -> list[dict[str, Any]]:
+    if not gone.tombstones:
+        return []
+    rows = gone.rows(window)
+    later = {
+        state.stream_id: (state.stream.rank, lines)
+        for state in states.values()
+        if state.hidden and (lines := came_later(state.seen, state.gone))
+    }
+    return deleted_members(rows, later)
 
 
 def _worst(result: Completeness) -> str:
@@ -206,17 +257,17 @@ def _named(state: _StreamState, **members: Any) -> dict[str, Any]:
 
 def _gaps(state: _StreamState, window: Window) -> tuple[list[tuple[int, int]], bool]:
     """Missing seq ranges that must lie in what was read; whether more might."""
-    if state.stream.kind != DENSE:
+    if state.stream.kind != DENSE or state.hidden:
         return [], False
     if window.whole:
         end = max(state.reached, state.end.end_seq if state.end else 0, _fenced(state))
-        return difference([(0, end)], state.seen), False
+        return difference([(0, end)], state.known), False
     expected = [r for hour, ranges in state.fences.items() if window.has(hour) for r in ranges]
     doubt = False
     if state.stream.certified in _MONOTONE:
         holes, doubt = _holes(state, window)
         expected += holes
-    return difference(union(expected), state.seen), doubt
+    return difference(union(expected), state.known), doubt
 
 
 def _fenced(state: _StreamState) -> int:
@@ -235,8 +286,8 @@ def _holes(state: _StreamState, window: Window) -> tuple[list[tuple[int, int]], 
     holes: list[tuple[int, int]] = []
     reached, doubt = 0, False
     at: int | None = None  # nothing is known of when the lines before the first one were
-    for part in sorted([*state.parts, *outside]):
-        if part.first > reached:
+    for part in sorted([*state.parts, *outside, *state.gone_parts]):
+        if part.first > reached and difference([(reached, part.first)], state.gone):
             last = part.before // HOUR_NS
             first = window.low or 0 if at is None else min(at // HOUR_NS, last)
             bounded = window.has(last) and (window.low is None if at is None else window.has(first))
@@ -251,6 +302,8 @@ def _holes(state: _StreamState, window: Window) -> tuple[list[tuple[int, int]], 
 
 def _proven(state: _StreamState, window: Window) -> bool:
     """Whether nothing can be missing after the last line that was seen, up to the window's end."""
+    if state.hidden:
+        return True
     # lines behind the end: an imported file has grown, and its import was cut short
     ended = state.end is not None and state.reached <= state.end.end_seq
     if ended and state.end is not None and state.end.end_seq <= max(state.reached, _fenced(state)):
@@ -274,8 +327,11 @@ def _watermark(state: _StreamState, window: Window, gaps: Sequence[tuple[int, in
     return max((part.high for part in state.parts if part.end <= before), default=0)
 
 
-def absent_ranks(states: Iterable[_StreamState], declared: Declared | None = None) -> list[int]:
-    """Ranks of an attempt's world, or that a manifest speaks of, of which no stream says anything.
+def absent_ranks(
+    states: Iterable[_StreamState], declared: Declared | None = None, gone: Gone = NOTHING
+) -> list[int]:
+    """Ranks of an attempt's world, or that a manifest speaks of, of which no stream says anything. What
+    was deleted was said.
 
     A world that is said to be larger than any is taken for a mistake.
     """
@@ -283,7 +339,7 @@ def absent_ranks(states: Iterable[_StreamState], declared: Declared | None = Non
         key: set(ranks) for key, ranks in (declared or {}).items()
     }
     worlds: dict[tuple[str, str, int], int] = {}
-    seen: dict[tuple[str, str, int], set[int]] = {}
+    seen = gone.ranks()
     for state in states:
         stream = state.stream
         key = (stream.run, stream.launch, stream.attempt)
@@ -295,6 +351,8 @@ def absent_ranks(states: Iterable[_StreamState], declared: Declared | None = Non
             seen.setdefault(key, set()).update(state.ranks)
     missing: set[int] = set()
     for key in worlds.keys() | expected.keys():
+        if gone.tombstones.hides_launch(*key[:2]):
+            continue
         world = expected.get(key, set()) | set(range(worlds.get(key, 0)))
         missing |= world - seen.get(key, set())
     return sorted(missing)

@@ -13,7 +13,7 @@ from ranklog.model import frame
 from ranklog.model.answer import Completeness, Line, Report
 from ranklog.model.levels import level_name
 
-_LISTS = ("absent", "behind", "gaps", "dropped", "skipped_tasks")
+_LISTS = ("absent", "behind", "gaps", "dropped", "deleted", "skipped_tasks")
 
 
 def render_time(ts_ns: int) -> str:

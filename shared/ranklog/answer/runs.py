@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ranklog.answer.completeness import Window, judge
+from ranklog.answer.deleted import NOTHING, Gone, visible
 from ranklog.answer.manifests import flatten, topology
 from ranklog.answer.render import completeness_json, render_time
 from ranklog.limits import SECOND_NS
@@ -64,14 +65,16 @@ def _size(ranges: Iterable[tuple[int, int]]) -> int:
 
 
 def sum_streams(
-    entries: Iterable[StreamEntry], points: Iterable[StreamEntry] = ()
+    entries: Iterable[StreamEntry], points: Iterable[StreamEntry] = (), gone: Gone = NOTHING
 ) -> list[StreamSum]:
-    """One sum per stream, by run, launch, attempt, rank and channel. `points`: of indexes of points."""
+    """One sum per stream, by run, launch, attempt, rank and channel. `points`: of indexes of points;
+    `gone`: what was deleted and does not count."""
     sums: dict[str, StreamSum] = {}
+    hidden = gone.tombstones
     for entry in entries:
-        _sum_of(entry, sums).add(entry)
+        _sum_of(entry, sums).add(visible(entry, hidden) if hidden else entry)
     for entry in points:
-        _sum_of(entry, sums).add_points(entry)
+        _sum_of(entry, sums).add_points(visible(entry, hidden) if hidden else entry)
     return sorted(sums.values(), key=_place)
 
 
@@ -103,25 +106,31 @@ def run_rows(
     skipped: Sequence[dict[str, Any]] = (),
     told: Mapping[str, Told] | None = None,
     points: Iterable[StreamEntry] = (),
+    gone: Gone = NOTHING,
 ) -> list[dict[str, Any]]:
-    """One object per launch, newest first. `told`: by run_id; `points`: entries of indexes of points."""
+    """One object per launch, newest first. `told`: by run_id; `points`: entries of indexes of points;
+    `gone`: what was deleted, which no row counts."""
     launches: dict[str, list[StreamSum]] = {}
-    for item in sum_streams(entries, points):
+    for item in sum_streams(entries, points, gone):
         launches.setdefault(item.stream.run_id, []).append(item)
     rows = [
-        _run_row(sums, now_ns, skipped, (told or {}).get(run_id, Told()))
+        _run_row(sums, now_ns, skipped, (told or {}).get(run_id, Told()), gone)
         for run_id, sums in launches.items()
     ]
     return sorted(rows, key=lambda row: (row["first_ns"] or 0, row["run_id"]), reverse=True)
 
 
 def _run_row(
-    sums: Sequence[StreamSum], now_ns: int, skipped: Sequence[dict[str, Any]], told: Told
+    sums: Sequence[StreamSum],
+    now_ns: int,
+    skipped: Sequence[dict[str, Any]],
+    told: Told,
+    gone: Gone,
 ) -> dict[str, Any]:
     stream = sums[0].stream
     entries = [entry for item in sums for entry in item.entries]
     first, last = _extent(sums)
-    manifest = told.manifest
+    manifest, gone = told.manifest, replace(gone, run_ids=frozenset([stream.run_id]))
     sizes = [manifest.get("world_size"), *(item.stream.world_size for item in sums)]
     declared = {
         (stream.run, stream.launch, attempt): ranks for attempt, ranks in told.ranks.items()
@@ -149,7 +158,7 @@ def _run_row(
         "tags": dict(manifest.get("tags", {})),
         "topology": topology(manifest, hosts),
         "config": flatten(manifest.get("config", {})) if manifest.get("config") else {},
-        "completeness": completeness_json(judge(entries, Window(), skipped, declared)),
+        "completeness": completeness_json(judge(entries, Window(), skipped, declared, gone)),
     }
 
 
@@ -210,9 +219,11 @@ def _state(sums: Sequence[StreamSum], last_ns: int | None, now_ns: int) -> str:
 
 
 def stream_rows(
-    entries: Iterable[StreamEntry], skipped: Sequence[dict[str, Any]] = ()
+    entries: Iterable[StreamEntry],
+    skipped: Sequence[dict[str, Any]] = (),
+    gone: Gone = NOTHING,
 ) -> list[dict[str, Any]]:
-    """One object per stream."""
+    """One object per stream. `gone`: what was deleted, which does not count."""
     return [
         {
             "stream": item.stream_id,
@@ -238,15 +249,18 @@ def stream_rows(
             ),
             "ended": item.end is not None,
             "exit_code": None if item.end is None else item.end.exit_code,
-            "completeness": _stream_completeness(item, skipped),
+            "completeness": _stream_completeness(item, skipped, gone),
         }
-        for item in sum_streams(entries)
+        for item in sum_streams(entries, (), gone)
     ]
 
 
-def _stream_completeness(item: StreamSum, skipped: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _stream_completeness(
+    item: StreamSum, skipped: Sequence[dict[str, Any]], gone: Gone
+) -> dict[str, Any]:
     """As if the stream were alone: ranks of others are not its concern."""
-    judged = judge(item.entries, Window(), skipped)
+    judged = judge(item.entries, Window(), skipped, gone=gone)
+    judged.deleted = [one for one in judged.deleted if one["stream"] == item.stream_id]
     judged.absent = []
     if judged.state == "behind" and not judged.behind:
         judged.state = "complete"

@@ -226,6 +226,15 @@ COMMANDS: tuple[Command, ...] = (
         example="ranklog sql 'SELECT rank, count(*) FROM lines GROUP BY rank' --run llama-8b",
     ),
     Command(
+        "delete",
+        "deletes the lines that match a query, or a run whole: no answer shows them any more",
+        "ranklog.cli.delete",
+        tuple(flag for flag in READING if flag.name != "--api") + flags.DELETE,
+        (QUERY,),
+        query=True,
+        example="ranklog delete 'customer_id:4711' --run llama-8b --why 'request 93'",
+    ),
+    Command(
         "agent",
         "sends what ranks of this host log, until none does; `agent status` tells what it does",
         "ranklog.cli.agent",

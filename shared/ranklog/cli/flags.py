@@ -349,6 +349,14 @@ EXPORT = (
     Flag("--pin", "the pinned question's lines, with certificate, segments and hashes", "PIN"),
 )
 
+DELETE = (
+    Flag("--dry-run", "say what would be deleted, and delete nothing"),
+    Flag("--yes", "do not ask"),
+    Flag("--groups", "with each match the rest of its group: all lines of a traceback"),
+    Flag("--why", "the reason, for the log of actions", "TEXT", ""),
+    Flag("--who", "on whose behalf (default: the user of this machine)", "NAME"),
+)
+
 SERVE = (
     Flag("--listen", "address and port (default: 127.0.0.1:8080)", "HOST:PORT", "127.0.0.1:8080"),
     Flag(
@@ -400,6 +408,7 @@ ALL: tuple[tuple[Flag, ...], ...] = (
     IMPORT,
     INGEST,
     EXPORT,
+    DELETE,
     SERVE,
     KEYS,
     RULES,

@@ -62,6 +62,10 @@ def say_completeness(console: Console, completeness: Completeness, zone: tzinfo)
         lines = sum(one["lines"] for one in lost)
         why = ", ".join(sorted({one["reason"] for one in lost}))
         console.note(f"{lines:,} lines of {_ranks(lost)} were dropped before they were sent: {why}")
+    for reason, word in (("deleted", "deleted"), ("retention", "removed by retention")):
+        if gone := [one for one in completeness.deleted if one["reason"] == reason]:
+            lines = sum(one["lines"] for one in gone)
+            console.note(f"{lines:,} lines of {_ranks(gone)} were {word}")
     if completeness.state == "complete":
         return
     parts = [f"not complete: {completeness.state}"]

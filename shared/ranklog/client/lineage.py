@@ -127,7 +127,7 @@ def lineage_place(run: Search) -> tuple[str, ...]:
     """What an answer depends on beside its own scope: the indexes of the whole launches."""
     if not asks_for_superseded(run.query.expr):
         return ()
-    return tuple(index.key for one in _launches(run) for index in one.scope.indexes.values())
+    return tuple(key for one in _launches(run) for key in one.scope.place)
 
 
 def superseded_of(run: Search, run_ids: set[str] | None = None) -> list[Superseded]:
@@ -162,8 +162,7 @@ def _launches(run: Search) -> list[Search]:
 def _in_scope(run: Search, run_ids: Iterable[str]) -> list[Superseded]:
     """As the indexes in scope tell it; worked out once for the same indexes."""
     wanted = sorted(run_ids)
-    keys = tuple(index.key for index in run.scope.indexes.values())
-    place = ("superseded", tuple(wanted), run.query.full_scan, keys)
+    place = ("superseded", tuple(wanted), run.query.full_scan, run.scope.place)
     known: list[Superseded] | None = run.reader.facts.get(place)
     if known is None and _went_straight(run.scope):
         known = []

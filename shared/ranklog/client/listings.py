@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ranklog.answer.completeness import Window, judge
+from ranklog.answer.deleted import Gone
 from ranklog.answer.facts import check_terms, facts_hold, run_facts, unknown_keys
 from ranklog.answer.render import render_time
 from ranklog.answer.runs import run_rows, stream_rows
@@ -75,7 +76,8 @@ def list_runs(reader: Reader, query: q.Query, *, manifest: bool = False) -> List
         told = load_manifests(reader.store, reader.tenant, launches_seen, whole=manifest)
     report.bytes_read = loaded.bytes_read + told.bytes_read
     report.warnings += told.warnings
-    rows = run_rows(entries, reader.now_ns(), loaded.failed, told.told, points)
+    gone = Gone(reader.tombstones.load())
+    rows = run_rows(entries, reader.now_ns(), loaded.failed, told.told, points, gone)
     rows = [row for row in rows if _touches(row["first_ns"], row["last_ns"], query)]
     rows = _asked_for(rows, told, query, reader, report)
     if manifest:
@@ -118,8 +120,9 @@ def list_streams(reader: Reader, query: q.Query) -> Listing:
     run = begin(reader, query, points=True)
     skipped = run.skipped()
     entries = _fitting(run)
-    rows = stream_rows(entries, skipped)
-    return Listing(rows, judge(entries, run.scope.window(), skipped), run.report)
+    gone = run.scope.gone()
+    rows = stream_rows(entries, skipped, gone)
+    return Listing(rows, judge(entries, run.scope.window(), skipped, gone=gone), run.report)
 
 
 def _fitting(run: Search) -> list[StreamEntry]:

@@ -48,7 +48,11 @@ def outliers_of(reader: Reader, query: str, given: Restrictions) -> OutliersAnsw
             f"{len(run.scope.run_ids)} launches",
             hint="outliers takes one: NAME, NAME@LAUNCH, NAME~1",
         )
-    sums = [item for item in sum_streams(run.scope.entries()) if not item.stream.copy]
+    sums = [
+        item
+        for item in sum_streams(run.scope.entries(), gone=run.scope.gone())
+        if not item.stream.copy
+    ]
     number = _chosen(given.get("attempt"), [item.stream.attempt for item in sums])
     own = [item for item in sums if item.stream.attempt == number]
     table = fetch_table(run, _ranked(run, number))

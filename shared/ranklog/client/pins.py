@@ -203,6 +203,7 @@ def _without_others(scope: Scope, pin: Pin) -> Scope:
     failed = list(scope.failed)
     for stream_id, ranges in sorted(pin.streams.items()):
         gone = difference(ranges, here.get(stream_id, []))
+        gone = difference(gone, scope.tombstones.streams.get(stream_id, ()))
         lines = sum(end - first for first, end in gone)
         if lines:
             reason = f"{lines} pinned lines are gone, the first is {gone[0][0]}"
@@ -211,4 +212,5 @@ def _without_others(scope: Scope, pin: Pin) -> Scope:
     from ranklog.client.remote import read_completeness
 
     judged = read_completeness(pin.completeness)
+    judged.deleted = scope.judged.deleted
     return replace(scope, skips=skips, failed=failed, judged=judged)

@@ -15,11 +15,12 @@ from ranklog import limits
 from ranklog.client.catalog import Catalog
 from ranklog.client.index_files import index_files_of
 from ranklog.client.indexes import IndexCache
+from ranklog.delete.tombstones import TombstoneCache
 from ranklog.errors import Cancelled
 from ranklog.layout import keys
 from ranklog.plan.tasks import AnyTask, Outcome
 from ranklog.plan.values import Regexes
-from ranklog.scan.engine import shared_engine
+from ranklog.scan import arrow_regex
 from ranklog.scan.scatter import InProcess, Invoker, scatter
 from ranklog.scan.stop import Stop
 from ranklog.store.protocol import Store
@@ -75,6 +76,7 @@ class Reader:
     regexes: Regexes
     indexes: IndexCache
     catalog: Catalog = field(init=False)
+    tombstones: TombstoneCache = field(init=False)
     facts: Facts = field(default_factory=Facts)
     flights: Flights = field(init=False)
     concurrency: int = 2
@@ -89,6 +91,7 @@ class Reader:
         from ranklog.client.flights import Flights
 
         self.catalog = Catalog(self.store, self.tenant, self.indexes)
+        self.tombstones = TombstoneCache(self.store, self.tenant)
         self.flights = Flights()
 
     @property

@@ -1,7 +1,7 @@
 """Answers that were given before, for questions that are asked again of the same indexes.
 
 An answer is a function of the query with its bounds and of the indexes in its scope: both are the key,
-so a new commit in an hour is another key, and nothing has to be invalidated. What could not be read
+so a new commit in an hour, or a deletion, is another key, and nothing has to be invalidated. What could not be read
 whole is never kept.
 """
 
@@ -65,8 +65,7 @@ def place_of(query: Query, scope: Scope, kind: Hashable) -> Hashable:
     listing = scope.listing
     words = replace(query, since_ns=None, until_ns=None, last_ns=None, timeout_s=None)
     names = None if scope.launches is None else tuple(scope.run_ids)
-    keys = tuple(index.key for index in (*scope.indexes.values(), *scope.points.values()))
-    return (kind, words, names, listing.from_ns, listing.to_ns, listing.defaulted, keys)
+    return (kind, words, names, listing.from_ns, listing.to_ns, listing.defaulted, scope.place)
 
 
 def report_of(then: Report, now: Report, note: str) -> Report:

@@ -6,14 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ranklog.answer.completeness import Window, judge_streams, with_skipped
+from ranklog.answer.deleted import Gone
 from ranklog.client.catalog import LINES, LINES_AND_POINTS, Kinds, Launch, Listing
 from ranklog.client.cursor import Cursor
 from ranklog.client.reader import Reader
+from ranklog.delete.tombstones import hidden_rows
 from ranklog.layout.index import SegmentIndex
 from ranklog.model import query as q
 from ranklog.model.answer import Completeness, Report
 from ranklog.model.frame import KIND_POINT
 from ranklog.model.index import StreamEntry
+from ranklog.model.tombstone import Tombstones
 from ranklog.plan.overlap import difference, skipped_ranges
 
 
@@ -23,7 +26,7 @@ class Scope:
     `points`: indexes of points, where the question is of these; their numbers are others.
 
     `launches` None: all runs. `skips` are the rows of a segment that another one answers.
-    `span`: times of the streams in scope, half-open.
+    `span`: times of the streams in scope, half-open. `tombstones`: `skips` has their rows, too.
     """
 
     launches: list[Launch] | None
@@ -35,6 +38,13 @@ class Scope:
     judged: Completeness = field(default_factory=Completeness)
     span: tuple[int | None, int | None] = (None, None)
     points: dict[int, SegmentIndex] = field(default_factory=dict)
+    tombstones: Tombstones = field(default_factory=Tombstones)
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Names of all that an answer depends on: indexes, and what was deleted."""
+        read = (*self.indexes.values(), *self.points.values())
+        return (*(index.key for index in read), *self.tombstones.keys)
 
     @property
     def run_ids(self) -> list[str]:
@@ -66,6 +76,11 @@ class Scope:
     def window(self) -> Window:
         """What was read, for completeness."""
         return Window.of(self.listing.from_ns, self.listing.to_ns)
+
+    def gone(self) -> Gone:
+        """What was deleted of the launches in scope."""
+        names = None if self.launches is None else frozenset(self.run_ids)
+        return Gone(self.tombstones, names)
 
     def completeness(self, failed: Sequence[dict[str, str]]) -> Completeness:
         """Of what was read, where `failed` could not be scanned."""
@@ -125,15 +140,18 @@ def load_scope(reader: Reader, launches: list[Launch] | None, listing: Listing) 
     """Load what was listed; say which rows another index answers, and how complete it is."""
     loaded = reader.indexes.load(listing.keys)
     scope = Scope(launches, listing, failed=loaded.failed, index_bytes=loaded.bytes_read)
+    # after the indexes: rows that are in none as they were deleted are known to be
+    scope.tombstones = reader.tombstones.load()
     numbered = list(enumerate(loaded.indexes))
     scope.indexes = {n: index for n, index in numbered if index.head.kind != KIND_POINT}
     scope.points = {n: index for n, index in numbered if index.head.kind == KIND_POINT}
     window = scope.window()
     names = None if launches is None else tuple(scope.run_ids)
-    place = (tuple(index.key for index in loaded.indexes), names, window)
+    place = (scope.place, names, window)
     known = reader.facts.get(place)
     if known is None:
-        known = (_skips(scope), judge_streams(scope.entries(), window), _span(scope))
+        judged = judge_streams(scope.entries(), window, gone=scope.gone())
+        known = (_skips(scope), judged, _span(scope))
         reader.facts.put(place, known)
     scope.skips, scope.judged, scope.span = known
     return scope
@@ -145,7 +163,10 @@ def _skips(scope: Scope) -> dict[int, list[tuple[int, int, int]]]:
         for number, index in (*scope.indexes.items(), *scope.points.items())
         if index.head.segment is not None
     }
-    return skipped_ranges(tables)
+    skips = skipped_ranges(tables)
+    for number, rows in hidden_rows(tables, scope.tombstones).items():
+        skips.setdefault(number, []).extend(rows)
+    return skips
 
 
 def skips_of(

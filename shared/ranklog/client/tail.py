@@ -24,6 +24,7 @@ from ranklog.client.scope import Scope
 from ranklog.client.search import Search, begin
 from ranklog.client.tail_items import TailItem
 from ranklog.client.warn import check_patterns, terms
+from ranklog.delete.tombstones import hidden_rows
 from ranklog.errors import BadQuery, RanklogError
 from ranklog.layout import keys
 from ranklog.layout.index import SegmentIndex
@@ -91,7 +92,7 @@ class Tail:
         self.state = state
         for index in loaded.indexes:
             state.following.begin(self._entries(index))
-        there = {index.key for index in loaded.indexes} | set(found).difference(hot)
+        there = loaded.opened | set(found).difference(hot)
         for key in found:
             if key in there:
                 state.seen.add(key)
@@ -145,12 +146,11 @@ class Tail:
             self.heard += entries
             for entry in entries if index.head.segment is not None else ():
                 state.following.arrive(entry, index.key, now_ns)
-            state.seen.add(index.key)
-        read = {index.key for index in loaded.indexes}
         failed = {item["segment"]: item for item in loaded.failed}
         lost = []
         for key in new:
-            if key in read:
+            if key in loaded.opened:
+                state.seen.add(key)
                 continue
             times = state.seen.put_off(key, now_ns)  # its commit may still come
             if times >= limits.TAIL_TRIES_MAX and key in failed and self._is_there(key):
@@ -217,6 +217,8 @@ class Tail:
         there = {index.key for index in loaded.indexes}
         failed |= dict.fromkeys(names - there - failed.keys(), "the index is gone")
         scope = Scope(None, Listing(sorted(there)), dict(enumerate(loaded.indexes)))
+        tables = {number: index.head.streams for number, index in scope.indexes.items()}
+        scope.skips = hidden_rows(tables, self._reader.tombstones.load())
         run = Search(self._reader, self._query, scope, Report())
         plan = run.plan(self._expr(), Lines(limit=None))
         merge = LineMerge(scope.indexes, limit=None, newest=False)

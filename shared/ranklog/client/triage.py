@@ -44,12 +44,12 @@ def triage_run(reader: Reader, query: str, given: Restrictions) -> Triage:
     if not given.get("run"):
         raise BadInput("triage of which run?", hint="name it: run=… or --run NAME")
     words: Restrictions = {**given, "attempt": None}
-    run = begin(reader, read_query(query, words, now_ns=reader.now_ns()))
+    run = begin(reader, read_query(query, words, now_ns=reader.now_ns()), points=True)
     if len(run.scope.run_ids) > 1:
         raise BadInput(
             f"{len(run.scope.run_ids)} launches", hint="triage takes one: NAME, NAME@LAUNCH, NAME~1"
         )
-    sums = sum_streams(run.scope.entries())
+    sums = sum_streams(run.scope.entries(), gone=run.scope.gone())
     attempts = sorted({item.stream.attempt for item in sums}) or [0]
     attempt = _chosen(given.get("attempt"), attempts)
     case = fetch_case(run, sums, attempt, newest=attempt == attempts[-1])

@@ -43,7 +43,7 @@ def watch_page(
     run = begin(reader, asked)
     lines = scan_lines(run, run.expr(), limit=rows, newest=True).lines()
     lines.sort(key=lambda line: (line.ts_ns, line.stream_id, line.seq))
-    news = [_news(item) for item in sum_streams(run.scope.entries())]
+    news = [_news(item) for item in sum_streams(run.scope.entries(), gone=run.scope.gone())]
     return TailPage([TailItem(line) for line in lines[-rows:]], begun.next, news)
 
 

@@ -58,15 +58,16 @@ def decode_tombstone(data: bytes, key: str) -> Tombstone:
 
 
 def _tombstone(body: dict[str, Any]) -> Tombstone:
+    kind = str(body["kind"])
     return Tombstone(
-        kind=str(body["kind"]),
+        kind=kind,
         when_ns=int(body["when_ns"]),
         who=str(body["who"]),
         why=str(body["why"]),
         query=str(body["query"]),
         launches=tuple((str(run), str(launch)) for run, launch in body["launches"]),
         rows=tuple(
-            Deleted(stream_id, run, launch, attempt, rank, hour, lines, ranges_of(steps))
+            Deleted(stream_id, run, launch, attempt, rank, hour, lines, ranges_of(steps), kind)
             for stream_id, run, launch, attempt, rank, hour, lines, steps in body["rows"]
         ),
     )

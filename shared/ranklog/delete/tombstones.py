@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from ranklog.delete.codec import decode_tombstone, encode_tombstone
 from ranklog.errors import AlreadyExists
@@ -73,16 +74,7 @@ def fold(tombstones: Mapping[str, Tombstone]) -> Tombstones:
 
 
 def _less(item: Deleted, twice: int) -> Deleted:
-    return Deleted(
-        item.stream_id,
-        item.run,
-        item.launch,
-        item.attempt,
-        item.rank,
-        item.hour,
-        max(0, item.lines - twice),
-        item.ranges,
-    )
+    return replace(item, lines=max(0, item.lines - twice))
 
 
 def _size(ranges: Iterable[tuple[int, int]]) -> int:

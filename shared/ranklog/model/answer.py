@@ -60,6 +60,7 @@ class Completeness:
     behind: list[dict[str, Any]] = field(default_factory=list)
     gaps: list[dict[str, Any]] = field(default_factory=list)
     dropped: list[dict[str, Any]] = field(default_factory=list)
+    deleted: list[dict[str, Any]] = field(default_factory=list)
     skipped_tasks: list[dict[str, Any]] = field(default_factory=list)
 
 

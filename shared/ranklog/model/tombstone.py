@@ -26,6 +26,7 @@ class Deleted:
     hour: int | None
     lines: int
     ranges: tuple[tuple[int, int], ...]
+    kind: str = LINES  # its tombstone's
 
     @property
     def run_id(self) -> str:

@@ -14,6 +14,7 @@ from ranklog.layout.index import SegmentIndex
 from ranklog.model import query as q
 from ranklog.model.index import StreamEntry
 from ranklog.plan.near import NearKeys
+from ranklog.plan.overlap import is_covered
 from ranklog.plan.prune import Pruner
 from ranklog.plan.prune_sites import COUNTED_FIELDS, Counted, in_buckets
 from ranklog.plan.scope import Resolver, StreamTerms, can_match, prepare
@@ -106,7 +107,12 @@ class _Planner:
         plan, options, groups = self.plan, self.options, len(index.head.row_groups)
         plan.segments_listed += 1
         plan.row_groups_total += groups
-        kept = _keep(index, plan, self.resolver, self.pruner, options)
+        if skip and is_covered(index.head.streams, skip):
+            why = "others answer for every row, or it was deleted"
+            _explain(plan, options, index, 0, _whole(index, "rows", why))
+            kept = None
+        else:
+            kept = _keep(index, plan, self.resolver, self.pruner, options)
         if kept is None:
             plan.segments_pruned += 1
             plan.row_groups_pruned += groups

@@ -63,6 +63,17 @@ def _overlaps(ranges: Sequence[tuple[int, int, int, int]]) -> bool:
     return False
 
 
+def is_covered(entries: Sequence[StreamEntry], skip: Sequence[tuple[int, int, int]]) -> bool:
+    """Whether every row of a segment is to be skipped."""
+    ranges: dict[int, Ranges] = {}
+    for position, first, end in skip:
+        ranges.setdefault(position, []).append((first, end))
+    return all(
+        not difference(entry.ranges, union(ranges.get(position, [])))
+        for position, entry in enumerate(entries)
+    )
+
+
 def union(ranges: Sequence[tuple[int, int]]) -> Ranges:
     """Half-open ranges, sorted and coalesced."""
     joined: Ranges = []

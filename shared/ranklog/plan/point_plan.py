@@ -12,6 +12,7 @@ from ranklog.model import query as q
 from ranklog.model.frame import KIND_POINT
 from ranklog.model.index import StreamEntry
 from ranklog.plan.near import NearKeys
+from ranklog.plan.overlap import is_covered
 from ranklog.plan.point_prune import SegmentPoints, overlaps
 from ranklog.plan.point_scan import scan_points
 from ranklog.plan.point_terms import (
@@ -99,7 +100,9 @@ class _Planner:
         plan.segments_listed += 1
         plan.row_groups_total += len(groups)
         rows, certain = facts.everything, False
-        if not self.full_scan:
+        if skip and is_covered(index.head.streams, skip):
+            rows = ()
+        elif not self.full_scan:
             rows, certain = facts.prune(plan.expr)
         if not rows:
             plan.segments_pruned += 1
