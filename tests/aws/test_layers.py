@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ranklog.client import Client
+from ranklog.scan import arrow_regex
+from ranklog.scan.engine import shared_engine
 from ranklog.store import DiskStore
 
 ROOT = Path(__file__).parents[2]
+# Loads a function without the modules that its layers lack; a root's scans run in other processes.
 PROGRAM = """
-import importlib.abc, importlib.util, json, os, sys
+import importlib.abc, importlib.util, json, os, subprocess, sys
 
-paths, absent, name, store = sys.argv[1].split(os.pathsep), sys.argv[2].split(), *sys.argv[3:]
-sys.path[:0] = paths
+paths, name, absent, scan_absent, store = sys.argv[1:]
+sys.path[:0] = paths.split(os.pathsep)
 
 class Absent(importlib.abc.MetaPathFinder):
     def find_spec(self, fullname, path=None, target=None):
-        if fullname.partition(".")[0] in absent:
+        if fullname.partition(".")[0] in absent.split():
             raise ModuleNotFoundError(f"{fullname} is in no layer of {name}", name=fullname)
 
 sys.meta_path.insert(0, Absent())
@@ -31,61 +37,146 @@ os.environ.update(
     AWS_DEFAULT_REGION="eu-central-1",
 )
 
-def load(name):
-    spec = importlib.util.spec_from_file_location(f"function_{name}", f"functions/{name}/app.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return lambda event: module.handler(event, context)
+def scan(task):
+    words = [sys.executable, "-c", sys.orig_argv[2], paths, "scan", scan_absent, "", store]
+    done = subprocess.run(words, input=json.dumps([task]), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])[0]
 
 from tests.aws.conftest import Context
 from tests.aws.lambda_client import LambdaClient
 
 context = Context(name)
-function = load(name)
+spec = importlib.util.spec_from_file_location(f"function_{name}", f"functions/{name}/app.py")
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
 if name in ("query", "api"):
     import ranklog.scan.lambda_invoke
-    lambdas = LambdaClient(scan=load("scan"))
+    lambdas = LambdaClient(scan=scan)
     ranklog.scan.lambda_invoke.aws_client = lambda *_, **__: lambdas
-event = json.load(open("events/" + {"api": "api-search"}.get(name, name) + ".json"))
-if name == "api":
-    event["requestContext"]["authorizer"] = {"lambda": {"tenant": "acme"}}
-print(json.dumps(function(event)))
+print(json.dumps([module.handler(event, context) for event in json.load(sys.stdin)]))
 """
 # What a layer lacks though it is installed here. tests.aws.conftest needs pytest.
-SCAN_LACKS = "numpy pyarrow s3fs aiobotocore pandas polars matplotlib moto"
-INGEST_LACKS = "duckdb pydantic fsspec s3fs aiobotocore pandas polars moto"
+SCAN_LACKS = "numpy pyarrow pydantic s3fs aiobotocore pandas polars matplotlib moto"
+ARROW_LACKS = "duckdb fsspec s3fs aiobotocore pandas polars matplotlib moto"
 
 
-def run(name: str, lacks: str, store: DiskStore) -> str:
-    """The function's answer to its event, without the modules that its layers lack."""
+def run(name: str, store: DiskStore, *events: dict[str, Any]) -> list[Any]:
+    """The function's answers to events, without the modules that its layers lack."""
+    lacks = SCAN_LACKS if name == "scan" else ARROW_LACKS
+    paths = f"{ROOT / 'shared'}:{ROOT}"
     result = subprocess.run(
-        [sys.executable, "-c", PROGRAM, f"{ROOT / 'shared'}:{ROOT}", lacks, name, store.url],
+        [sys.executable, "-c", PROGRAM, paths, name, lacks, SCAN_LACKS, store.url],
+        input=json.dumps(events),
         cwd=ROOT,
         capture_output=True,
         text=True,
     )
     assert result.returncode == 0, result.stderr
-    return result.stdout.splitlines()[-1]
+    answers: list[Any] = json.loads(result.stdout.splitlines()[-1])
+    return answers
+
+
+def event(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((ROOT / "events" / f"{name}.json").read_text())
+    if name == "api-search":
+        found["requestContext"]["authorizer"] = {"lambda": {"tenant": "acme"}}
+    return found
+
+
+def asked(path: str, query: str, **body: Any) -> dict[str, Any]:
+    return {"tenant": "acme", "path": path, "body": {"query": query, "run": "llama", **body}}
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> DiskStore:
-    """A store that the ingest function has filled."""
+    """A store that the ingest function has filled with lines; and points, and lines about them."""
+    from tests.client.test_search import put
+    from tests.client.test_series import metric, put_points, record
+
     made = DiskStore(tmp_path_factory.mktemp("layers") / "store")
-    assert run("ingest", INGEST_LACKS, made) == '{"batchItemFailures": []}'
+    assert run("ingest", made, event("ingest")) == [{"batchItemFailures": []}]
+    put(made, "1", [metric(0, i, lm_loss=3 - i / 10) for i in range(20)])  # type: ignore[arg-type]
+    norms = [9.0 if i == 15 else 1 + i % 3 / 100 for i in range(20)]
+    records = [record(0, i, {"grad_norm": norm}, layer="h.7") for i, norm in enumerate(norms)]
+    put_points(made, "2", records)  # type: ignore[arg-type]
     return made
 
 
-@pytest.mark.parametrize("name", ["query", "api"])
-def test_a_root_answers_with_its_layers_alone(name: str, store: DiskStore) -> None:
-    assert "illegal memory access" in run(name, SCAN_LACKS, store)
+@pytest.mark.parametrize(("name", "asks"), [("query", "query"), ("api", "api-search")])
+def test_a_root_answers_with_its_layers_alone(name: str, asks: str, store: DiskStore) -> None:
+    assert "illegal memory access" in json.dumps(run(name, store, event(asks)))
+
+
+def test_a_root_answers_what_is_asked_of_points(store: DiskStore) -> None:
+    answers = run(
+        "query",
+        store,
+        asked("/v1/series", "loss OR grad_norm", columns=True),
+        asked("/v1/series", "series:/grad.n/ layer:h.*", columns=True, detect=True),
+        asked("/v1/search", "kind:point grad_norm>5"),
+        asked("/v1/count", "kind:point", by=["series"]),
+        asked("/v1/search", "near(spike(grad_norm layer:h.7, 8), iteration, before 1)"),
+    )
+    assert [answer["status"] for answer in answers] == [200] * 5, answers
+    series, spikes, points, count, near = (answer["body"] for answer in answers)
+    assert {one["series"]: len(one["values"]) for one in series["series"]} == {
+        "grad_norm": 20,
+        "loss": 20,
+    }
+    assert [(e["kind"], e["first_iteration"]) for e in spikes["events"]] == [("spike", 15)]
+    assert [point["iteration"] for point in points["points"]] == [15]
+    assert count["groups"] == [{"series": "grad_norm", "count": 20}]
+    assert [line["text"] for line in near["lines"]] == ["it 14", "it 15"]
+    for body in (series, spikes, points, count, near):
+        assert body["completeness"]["skipped_tasks"] == []
+
+
+def test_a_root_compares_ranks_with_what_scans_elsewhere_read(store: DiskStore) -> None:
+    outliers, compared = run(
+        "query",
+        store,
+        {"tenant": "acme", "path": "/v1/outliers", "body": {"run": "llama-8b"}},
+        {"tenant": "acme", "path": "/v1/compare", "body": {"run": "llama-8b", "ranks": "0,3"}},
+    )
+    here = Client(store=store, tenant="acme")
+    assert (outliers["status"], compared["status"]) == (200, 200), (outliers, compared)
+    assert outliers["body"]["outliers"] == here.outliers(run="llama-8b").to_json()["outliers"]
+    hunks = here.compare(run="llama-8b", ranks="0,3").to_json("hunks")["hunks"]
+    assert compared["body"]["hunks"] == json.loads(json.dumps(hunks))
 
 
 def test_a_scan_of_what_is_not_there_names_it(store: DiskStore) -> None:
     from ranklog.plan.tasks import decode_outcome
     from ranklog.scan.lambda_invoke import unpack_outcome
 
-    answer = run("scan", SCAN_LACKS, store)
-    outcome = decode_outcome(unpack_outcome(answer.encode()))
+    (answer,) = run("scan", store, event("scan"))
+    outcome = decode_outcome(unpack_outcome(json.dumps(answer).encode()))
     [failed] = outcome.failed
     assert (outcome.tag, failed.number, failed.key.startswith("acme/data/")) == ("failed", 0, True)
+
+
+TEXTS = [
+    "",
+    "a",
+    "A\n",
+    "a\nb",
+    "straße",
+    "٣ 3",
+    "\u212aelvin",
+    "end\r",
+    "a.b",
+    "a\u00a0b",
+    "x\x00y",
+]
+
+
+@pytest.mark.parametrize("flags", ["", "i", "s", "is"])
+@pytest.mark.parametrize(
+    "pattern",
+    [r"a", r"^a$", r"a.b", r"\d", r"\w+$", r"kelvin", r"\bb", r"\pL", r"[[:alpha:]]{2}", r"\x00", r"\Qa.b\E", ""],
+)  # fmt: skip
+def test_a_root_without_duckdb_has_the_same_regexes(pattern: str, flags: str) -> None:
+    assert arrow_regex.matches(pattern, flags, TEXTS) == shared_engine().matches(
+        pattern, flags, TEXTS
+    )

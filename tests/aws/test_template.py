@@ -185,7 +185,7 @@ def test_layers_take_the_versions_of_the_distribution() -> None:
 
 
 @pytest.mark.parametrize(
-    ("layer", "absent"), [("scan", {"numpy", "pyarrow"}), ("ingest", {"duckdb"})]
+    ("layer", "absent"), [("scan", {"numpy", "pyarrow"}), ("arrow", {"duckdb"})]
 )
 def test_no_layer_carries_what_does_not_fit(layer: str, absent: set[str]) -> None:
     text = (ROOT / "layers" / layer / "requirements.txt").read_text()

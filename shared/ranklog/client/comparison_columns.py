@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ranklog.client.line_table import numbers, read_scans
+from ranklog.client.line_scans import read_scans
+from ranklog.client.line_table import numbers
 from ranklog.client.neighbours import fetch
 from ranklog.client.search import Search
 from ranklog.layout import schema

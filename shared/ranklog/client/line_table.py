@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ranklog.client.search import Search, timed
+from ranklog.client.line_scans import read_scans
+from ranklog.client.search import Search
 from ranklog.layout import schema
 from ranklog.layout.index import SegmentIndex
 from ranklog.model import query as q
 from ranklog.model.stream import Stream
-from ranklog.plan.tasks import Lines, Outcome, Task
-from ranklog.scan.engine import shared_engine
-from ranklog.scan.evaluate import read_batches
+from ranklog.plan.tasks import Lines
 from ranklog.spmd.table import ABSENT, I32, I64, Key, LineTable
 
 _COLUMNS = (schema.TID, schema.LEVEL, schema.CALL_SITE)
@@ -50,24 +49,6 @@ def fetch_texts(run: Search, expr: q.Expr) -> list[tuple[str, int, str, int]]:
 def _batches(run: Search, expr: q.Expr, columns: tuple[str, ...]) -> Iterator[tuple[int, Any]]:
     """(segment's number, rows) of each segment. A table of one segment is in memory at a time."""
     return read_scans(run, expr, Lines(limit=None, whole=False, columns=columns))
-
-
-def read_scans(run: Search, expr: q.Expr, shape: Lines) -> Iterator[tuple[int, Any]]:
-    """(segment's number, Arrow table of its rows) of each segment that may have matches."""
-    plan = run.plan(expr, shape)
-    engine = shared_engine()
-    for scan in plan.scans:
-        task = Task(plan.expr, (scan,), shape, plan.near, run.reader.deadline_s)
-        outcome = Outcome()
-        with timed(run.report, "scan"):
-            table = read_batches(task, scan, run.reader.store, engine, outcome, _whole)
-        run.note(task, outcome)
-        if table is not None and len(table):
-            yield scan.number, table.combine_chunks()
-
-
-def _whole(batches: Any) -> Any:
-    return pa.Table.from_batches(list(batches), schema=batches.schema)
 
 
 @dataclass(slots=True)

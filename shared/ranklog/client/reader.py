@@ -154,14 +154,21 @@ def local_reader(
     seconds_left: Callable[[], float] | None = None,
     results_bytes: int = 0,
 ) -> Reader:
-    """A reader whose tasks run in this process, unless an invoker says otherwise."""
+    """A reader whose tasks run in this process, unless an invoker says otherwise: then it needs no
+    DuckDB, which does not fit into one function with Arrow."""
     keys.tenant_prefix(tenant)  # a name that can't be one is refused before anything is read
-    engine = shared_engine()
+    if invoker is None:
+        from ranklog.scan.engine import shared_engine
+
+        engine = shared_engine()
+        invoker, regexes = InProcess(store, engine), engine.matches
+    else:
+        regexes = arrow_regex.matches
     return Reader(
         store=store,
         tenant=tenant,
-        invoker=invoker or InProcess(store, engine),
-        regexes=engine.matches,
+        invoker=invoker,
+        regexes=regexes,
         indexes=IndexCache(store, files=index_files_of(store)),
         concurrency=concurrency or min(16, 2 * (os.cpu_count() or 1)),
         seconds_left=seconds_left,

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ranklog.client.line_table import is_null, numbers, read_scans
+from ranklog.client.line_scans import read_scans
+from ranklog.client.line_table import is_null, numbers
 from ranklog.client.search import Search
 from ranklog.layout import schema
 from ranklog.limits import HOUR_NS

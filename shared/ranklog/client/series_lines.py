@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ranklog.client.line_table import is_null, numbers, read_scans
+from ranklog.client.line_scans import read_scans
+from ranklog.client.line_table import is_null, numbers
 from ranklog.client.search import Search
 from ranklog.client.series_names import Asked, NameTable, questions
 from ranklog.client.series_terms import Terms, names_exactly

@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ranklog import limits
 from ranklog.errors import Cancelled, RanklogError, TooLarge
@@ -24,12 +24,12 @@ from ranklog.plan.tasks import (
     decode_outcome,
     encode_task,
 )
-from ranklog.scan.engine import Engine, shared_engine
-from ranklog.scan.evaluate import evaluate, evaluate_task
-from ranklog.scan.points import evaluate_points
 from ranklog.scan.stop import Stop
 from ranklog.scan.workers import Workers
 from ranklog.store.protocol import Store
+
+if TYPE_CHECKING:
+    from ranklog.scan.engine import Engine
 
 _BACKOFF_S = 0.1
 
@@ -44,13 +44,17 @@ class Invoker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InProcess:
-    """Evaluates in the calling thread."""
+    """Evaluates in the calling thread. DuckDB is imported here: who scatters may have none."""
 
     store: Store
     engine: Engine | None = None
 
     def evaluate(self, task: AnyTask) -> Outcome:
         """The task's outcome, whatever its size."""
+        from ranklog.scan.engine import shared_engine
+        from ranklog.scan.evaluate import evaluate_task
+        from ranklog.scan.points import evaluate_points
+
         engine = self.engine or shared_engine()
         if isinstance(task, PointTask):
             return evaluate_points(task, self.store, engine)
@@ -58,6 +62,8 @@ class InProcess:
 
     def invoke(self, task: bytes) -> bytes:
         """As a function would, under the limits that Lambda sets."""
+        from ranklog.scan.evaluate import evaluate
+
         _check_size("task", task)
         outcome = evaluate(task, self.store, self.engine)
         _check_size("outcome", outcome)
