@@ -42,6 +42,7 @@ MATRIX: dict[tuple[str, str], tuple[int, ...]] = {
     ("POST", "/v1/export"): READS,
     ("GET", "/v1/runs"): READS,
     ("GET", "/v1/runs/<run>/streams"): READS_A_RUN,
+    ("POST", "/v1/missing"): READS,
     ("GET", "/v1/callsites"): READS,
     ("GET", "/v1/patterns"): READS,
     ("GET", "/v1/tail"): READS,
@@ -167,7 +168,7 @@ def test_an_authorizer_says_tenant_and_scopes(
 # itself, whose own permissions (files, IAM) are above every key, or touch no store at all.
 BY_API = frozenset(
     "search tail runs streams callsites patterns compare outliers triage watch stacks series plot "
-    "tensorboard export".split()
+    "tensorboard export missing".split()
 )
 NEEDS_THE_STORE = frozenset("import ingest sql serve".split())
 NO_STORE = frozenset("demo run doctor agent replay rules version".split())

@@ -185,6 +185,11 @@ def _add_reading(app: Resolver, client: Callable[[], Client]) -> None:
         )
         return respond_rows(listing.to_json("hunks"), "hunks", app.current_event.headers)
 
+    @app.post("/v1/missing", responses=_answers(models.Rows, "who did not say it"))
+    def missing(body: Annotated[models.MissingBody, Body()]) -> Response[str]:
+        found = client().missing(body.query, **_restrictions(body), by=body.by, everyone=body.all)
+        return respond_rows(found.to_json("missing"), "missing", app.current_event.headers)
+
     @app.post("/v1/outliers", responses=_answers(models.OutliersAnswer, "ranks that deviate"))
     def outliers(body: Annotated[models.OutliersBody, Body()]) -> Response[str]:
         if body.run is None:

@@ -116,6 +116,13 @@ class CompareBody(Restrictions):
     limit: Number = Field(QUERY_LIMIT_DEFAULT, description="at most so many hunks; 0: all")
 
 
+class MissingBody(Restrictions):
+    """Who did not say it. `all`: who did as well."""
+
+    by: Literal["rank", "host", "stream"] = "rank"
+    all: bool = False
+
+
 class OutliersBody(Restrictions):
     """Every rank of a run against its peers; `attempt` another than the last."""
 

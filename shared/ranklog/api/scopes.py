@@ -11,6 +11,7 @@ SCOPE_OF: dict[tuple[str, str], str] = {
     ("POST", "/v1/count"): READ,
     ("POST", "/v1/series"): READ,
     ("POST", "/v1/compare"): READ,
+    ("POST", "/v1/missing"): READ,
     ("POST", "/v1/outliers"): READ,
     ("POST", "/v1/triage"): READ,
     ("POST", "/v1/stacks"): READ,

@@ -142,6 +142,15 @@ COMMANDS: tuple[Command, ...] = (
         example="ranklog compare --run llama-8b --ranks 0,7",
     ),
     Command(
+        "missing",
+        "says who did not say it: ranks, hosts or streams without a line that matches, soundly",
+        "ranklog.cli.missing",
+        READING + flags.MISSING,
+        (QUERY,),
+        query=True,
+        example="ranklog missing 'loaded checkpoint' --run llama-8b --by rank",
+    ),
+    Command(
         "outliers",
         "holds every rank against its peers: the odd ones, with the evidence and what they share",
         "ranklog.cli.outliers",

@@ -26,9 +26,9 @@ _STREAMS_SHOWN_MAX = 40
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """0 deleted (or found, with --dry-run), 1 nothing matches, 3 the same, but lines may be missing."""
     zone = zone_of(arguments.tz)
+    store, tenant = open_store_of(arguments, create=False)
     if not (arguments.yes or arguments.dry_run) and (console.json or not sys.stdin.isatty()):
         raise BadInput("nobody is here to be asked", hint="say --yes, or --dry-run to look first")
-    store, tenant = open_store_of(arguments, create=False)
     reader = local_reader(store, tenant)
     given = cast(Restrictions, restrictions(arguments))
     query = read_query(query_text(arguments), given, now_ns=reader.now_ns())

@@ -349,6 +349,11 @@ EXPORT = (
     Flag("--pin", "the pinned question's lines, with certificate, segments and hashes", "PIN"),
 )
 
+MISSING = (
+    Flag("--by", "who: rank, host or stream", default="rank", choices=("rank", "host", "stream")),
+    Flag("--all", "those who said it as well"),
+)
+
 DELETE = (
     Flag("--dry-run", "say what would be deleted, and delete nothing"),
     Flag("--yes", "do not ask"),
@@ -408,8 +413,10 @@ ALL: tuple[tuple[Flag, ...], ...] = (
     IMPORT,
     INGEST,
     EXPORT,
+    MISSING,
     DELETE,
     SERVE,
     KEYS,
+    QUARANTINE,
     RULES,
 )

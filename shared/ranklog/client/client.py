@@ -74,6 +74,8 @@ class Backend(Protocol):
         limit: int | None,
     ) -> Listing: ...
 
+    def missing(self, query: str, given: Restrictions, *, by: str, everyone: bool) -> Listing: ...
+
     def outliers(self, query: str, given: Restrictions) -> OutliersAnswer: ...
 
     def series(self, query: str, given: Restrictions, options: SeriesOptions) -> SeriesAnswer: ...
@@ -309,6 +311,19 @@ class Client:
         return self._backend.compare(
             query, given, ranks=shown, with_=with_, all_hunks=all_hunks, limit=limit
         )
+
+    def missing(
+        self,
+        query: str = "",
+        *,
+        by: str = "rank",
+        everyone: bool = False,
+        **given: Unpack[Restrictions],
+    ) -> Listing:
+        """Who did not say it: a row per rank, host or stream (`by`) with `said` `no`, or `unknown` and
+        `why`: what it said may be in lines that are behind, in gaps, dropped, deleted, absent or not
+        read. `everyone`: rows with `yes` as well."""
+        return self._backend.missing(query, given, by=by, everyone=everyone)
 
     def outliers(self, query: str = "", **given: Unpack[Restrictions]) -> OutliersAnswer:
         """Every rank of a run's last attempt (`attempt`: of another) against the consensus of its

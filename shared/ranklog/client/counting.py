@@ -30,10 +30,10 @@ def count(reader: Reader, query: q.Query) -> CountAnswer:
     run = begin(reader, query)
     note_copies(query.expr, run.scope.indexes.values(), run.report)
     place = place_of(query, run.scope, ("count", lineage_place(run)))
-    return run.answer(place, lambda: _counted(run))
+    return run.answer(place, lambda: count_in(run))
 
 
-def _counted(run: Search) -> CountAnswer:
+def count_in(run: Search) -> CountAnswer:
     """From the indexes where they say it, from scans where they do not."""
     query, expr = run.query, run.expr()
     merge = GroupMerge(

@@ -172,6 +172,12 @@ class Local:
             limit=check_shape(limit, None),
         )
 
+    def missing(self, query: str, given: Restrictions, *, by: str, everyone: bool) -> Listing:
+        from ranklog.client.missing import checked_by, list_missing
+
+        asked = self._query(query, given, by=("run_id", checked_by(by)), count=True)
+        return list_missing(self.reader, asked, by=by, everyone=everyone)
+
     def outliers(self, query: str, given: Restrictions) -> OutliersAnswer:
         try:
             from ranklog.client.outliers import outliers_of

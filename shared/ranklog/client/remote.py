@@ -170,6 +170,10 @@ class Remote:
             _stats(found, fields) if options.stats else None,
         )
 
+    def missing(self, query: str, given: Restrictions, *, by: str, everyone: bool) -> Listing:
+        words: dict[str, Any] = {**given, "query": query, "by": by, "all": everyone or None}
+        return self._listing("POST", "/v1/missing", "missing", words)
+
     def close(self) -> None:
         """Nothing runs here."""
 
