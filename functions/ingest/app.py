@@ -1,9 +1,10 @@
 """Write path on AWS: one batch of a Kinesis shard becomes segments and indexes.
 
 Trigger: the event source mapping of the frames stream, one shard's records in order.
-Reads: the batch, and each tenant's `config/rules/` (LIST, GET; again when a minute old).
-Writes: segments, hour markers and indexes of the tenants in the batch, and what can't be decoded to
-    their `quarantine/` (PUT, create-once).
+Reads: the batch, each tenant's `config/rules/` (LIST, GET; again when a minute old), and its ingest keys
+    and whether it requires them (LIST, GET; again when 5 s old).
+Writes: segments, hour markers and indexes of the tenants in the batch, and what can't be decoded or
+    does not prove its tenant to their `quarantine/`, with its reason (PUT).
 Retries: a batch that the store did not take whole is reported from its first record and comes
     again: what is committed already is met and left as it is. A frame that can't be decoded is
     quarantined and never fails a batch. Any other exception is raised, so that Lambda halves the
@@ -19,6 +20,7 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
+from ranklog.access.seals import Seals
 from ranklog.errors import RanklogError
 from ranklog.ingest.batch import ingest_batch
 from ranklog.ingest.tenant_rules import TenantRules
@@ -30,21 +32,28 @@ logger = Logger(service="ingest")
 
 
 @cache
-def _resources() -> tuple[Store, TenantRules]:
-    store = open_store(read_settings(os.environ).store_url)
-    return store, TenantRules(store)
+def _resources() -> tuple[Store, TenantRules, Seals]:
+    settings = read_settings(os.environ)
+    store = open_store(settings.store_url)
+    return store, TenantRules(store), Seals(store, retention_ns=settings.stream_retention_ns)
 
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: Any) -> dict[str, list[dict[str, str]]]:
     """A Kinesis event in, the response of ReportBatchItemFailures out."""
-    store, rules = _resources()
+    store, rules, seals = _resources()
     records = records_from_lambda_event(event)
     source, first, last = source_of_lambda_event(event), records[0].sequence, records[-1].sequence
     logger.append_keys(source=source, first=first, last=last, records=len(records))
     try:
         report = ingest_batch(
-            records, store=store, rules=rules, source=source, first=first, last=last
+            records,
+            store=store,
+            rules=rules,
+            seals=seals,
+            source=source,
+            first=first,
+            last=last,
         )
     except RanklogError as error:
         logger.exception("batch not stored", extra={"kind": error.kind})
@@ -57,7 +66,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, list[dict[str, str
             "repeated": report.repeated,
             "committed": len(report.committed),
             "already": len(report.already),
-            "quarantined": [[bad.sequence, bad.key] for bad in report.bad],
+            "quarantined": [[bad.sequence, bad.code, bad.key] for bad in report.bad],
             "rules_failed": sorted(report.rules_failed),
             "rules_refused": sorted(rules.refused),
         },

@@ -6,6 +6,8 @@ RanklogError
 │   └── BadRule              with the position in the rule
 ├── Unauthorized        401  no key, or one that nobody has, or no more
 ├── Forbidden           403  a key, but not for this
+│   ├── Unsigned             a frame without the MAC that its tenant requires
+│   └── Forged               a frame whose MAC is of none of its tenant's keys
 ├── NotFound            404  run, stream, object, store
 ├── AlreadyExists       409  a create-once PUT met an object (not an error for most callers)
 ├── PreconditionFailed  412  If-Match did not hold
@@ -82,6 +84,18 @@ class Forbidden(RanklogError):
 
     kind = "forbidden"
     http_status = 403
+
+
+class Unsigned(Forbidden):
+    """A frame without the MAC that its tenant requires."""
+
+    kind = "unsigned"
+
+
+class Forged(Forbidden):
+    """A frame whose MAC is of none of its tenant's keys."""
+
+    kind = "forged"
 
 
 class NotFound(RanklogError):

@@ -12,6 +12,9 @@ DAY_NS = 24 * HOUR_NS
 # A Kinesis record holds 1 MiB by default, its partition key included; a producer cuts a frame
 # before it gets there.
 FRAME_BYTES_MAX = 1 * MIB - 1 * KIB
+# No stream carries a larger record (Kinesis: 10 MiB, where it is told so); one that comes all the same
+# goes to quarantine without a look into it.
+FRAME_RECORD_BYTES_MAX = 10 * MIB
 # Uncompressed payload of one frame; a frame that claims more is refused before it is unpacked.
 FRAME_PAYLOAD_BYTES_MAX = 64 * MIB
 # The stream column is uint16.
@@ -103,6 +106,40 @@ API_KEY_AGE_NS_MAX = 15 * SECOND_NS
 API_KEYS_KNOWN_MAX = 4_096
 # Keys of a kind that a tenant has, revoked ones included: ingest tries each on a frame, a list reads all.
 KEYS_PER_TENANT_MAX = 100
+# Ingest reads a tenant's ingest keys again after this: a revoked one verifies nothing from then on.
+INGEST_KEYS_AGE_S_MAX = 5.0
+# A frame waits in the stream for its retention at most, and a week longer on a node or in quarantine
+# that somebody has to look after: so long a rotated key still verifies. template.yaml says the
+# retention of its stream; a stream of local mode is taken to have this one.
+STREAM_RETENTION_NS = 7 * DAY_NS
+ROTATED_KEY_WEEK_NS = 7 * DAY_NS
+
+# --- compaction -------------------------------------------------------------------------------
+# What one merge of segments reads, stored and as text: the first is what scans like, the second is
+# memory, some twelve times as much. A larger folder is several merges.
+COMPACT_SEGMENT_BYTES_MAX = 128 * MIB
+COMPACT_TEXT_BYTES_MAX = 256 * MIB
+# A merge that becomes larger than this is broken at runs, so that deleting a run deletes objects; a
+# smaller segment is merged again when something comes beside it.
+COMPACT_SPLIT_BYTES_MIN = 16 * MIB
+# An hour is closed, and a minute, so long after its end: what is on its way arrives meanwhile.
+COMPACT_HOUR_LAG_S = 600
+COMPACT_MINUTE_LAG_S = 60
+# Late arrivals of a day that goes on are merged when so many lie there.
+COMPACT_LATE_INDEXES_MIN = 16
+# Index objects of a folder and kind after a pass, but for those of the last two minutes; more are
+# bundled together, to this size.
+COMPACT_OBJECTS_MAX = 64
+COMPACT_BUNDLE_BYTES_MAX = 8 * MIB
+# What was replaced is deleted after this: twice the longest that a question may take, which is what a
+# Lambda function may, 15 minutes.
+COMPACT_GRACE_S = 2 * 900
+# Two compactors of one folder do the same work twice, no harm; a lease that old is nobody's.
+COMPACT_LEASE_S = 900
+# A segment without an index, by age: an attempt to store it again puts it again (COMMIT_AGE_S_MAX).
+ORPHAN_AGE_S_MAX = 7 * 24 * 3_600
+# Pointers to what arrived in an hour, by age: a tail that was left for longer begins anew.
+POINTER_AGE_S_MAX = 3 * 24 * 3_600
 
 # --- Kinesis ----------------------------------------------------------------------------------
 # One record with its partition key; a stream can be told to take 10 MiB, which we don't ask for.
@@ -173,6 +210,11 @@ COMPARE_COLUMN_LINES_MAX = 4_000_000
 # of more the newest, and the answer says so. About 1.5 KB of memory each.
 TRIAGE_EVIDENCE_MAX = 60_000
 TRIAGE_STEPS_MAX = 40_000
+# Lines of stack dumps and flight recorders that triage reads, the newest: 1,024 ranks of two hundred.
+TRIAGE_DUMPS_MAX = 200_000
+# Points of losses and times of ranks that triage looks at, the newest segments of them: some 60 bytes
+# each. Those that tell something become lines, no more than TRIAGE_STEPS_MAX and the turns of a series.
+TRIAGE_POINTS_MAX = 4_000_000
 # A flight recorder dump that is imported: it is read whole. Over it the file is refused.
 FLIGHT_BYTES_MAX = 256 * MIB
 FLIGHT_ENTRIES_MAX = 200_000

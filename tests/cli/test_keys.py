@@ -65,7 +65,9 @@ def test_an_empty_list_is_nothing_found(tmp_path: Path, capsys: pytest.CaptureFi
     ("words", "said"),
     [
         (["make"], "no action 'make'"),
-        (["revoke"], "which key?"),
+        (["revoke"], "which?"),
+        (["require", "maybe"], "on or off"),
+        (["require", "on"], "has no ingest key"),
         (["list", "x"], "list takes no 'x'"),
         (["create", "--scope", "root"], "no scope 'root'"),
         (["create", "--expires", "soon"], "--expires"),

@@ -101,10 +101,16 @@ def get_record(store: Store, tenant: str, kind: str, key_id: str) -> KeyRecord:
 def list_records(store: Store, tenant: str) -> Iterator[KeyRecord]:
     """All keys of a tenant, revoked and expired ones too: of the API, then of ingest."""
     for kind in (API, INGEST):
-        prefix = keys.access_prefix(tenant, kind)
-        for info in store.list(prefix):
-            key_id = info.key.removeprefix(prefix).removesuffix(".json")
-            if ID.fullmatch(key_id):
+        yield from list_kind(store, tenant, kind)
+
+
+def list_kind(store: Store, tenant: str, kind: str) -> Iterator[KeyRecord]:
+    """A tenant's keys of one kind."""
+    prefix = keys.access_prefix(tenant, kind)
+    for info in store.list(prefix):
+        key_id = info.key.removeprefix(prefix).removesuffix(".json")
+        if ID.fullmatch(key_id):
+            with contextlib.suppress(NotFound):  # removed since it was listed
                 yield get_record(store, tenant, kind, key_id)
 
 

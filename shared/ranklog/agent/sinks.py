@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from ranklog.agent.sealing import sealed
 from ranklog.errors import BadInput, RanklogError, Throttled, TooLarge, Unavailable
 
 HTTP_TIMEOUT_S = 10
@@ -92,27 +93,31 @@ def open_sink(destination: str, environ: Mapping[str, str], *, sync: bool = True
     """A directory or `file:///…`; `kinesis://STREAM[?region=…]`; `https://…` of an API; a store.
 
     A store is `s3://bucket[/prefix]`, or a directory that is one (or `store:DIR`, made if it is not
-    there): then the agent ingests by itself. The API's key is `$RANKLOG_API_KEY`. `sync`: a frame in
+    there): then the agent ingests by itself. To the others frames go sealed, where there is an ingest
+    key (ranklog.agent.sealing). The API's key is `$RANKLOG_API_KEY`. `sync`: a frame in
     a directory is on the disk when it is called taken. Raises BadInput, RanklogError.
     """
     parts = urlsplit(destination)
     if parts.scheme in ("http", "https"):
-        return EachSink(HttpSink(destination, environ.get("RANKLOG_API_KEY", "")))
+        api = HttpSink(destination, environ.get("RANKLOG_API_KEY", ""))
+        return sealed(EachSink(api), environ)
     if parts.scheme == "kinesis":
-        return KinesisSink(parts.netloc, parse_qs(parts.query).get("region", [None])[0])
+        region = parse_qs(parts.query).get("region", [None])[0]
+        return sealed(KinesisSink(parts.netloc, region), environ)
     if parts.scheme in ("s3", "store"):
         from ranklog.agent.store_sink import StoreSink
 
         return StoreSink(destination.removeprefix("store:"))
     if parts.scheme == "file" or not parts.scheme:
-        return _open_directory(Path(unquote(parts.path) if parts.scheme else destination), sync)
+        path = Path(unquote(parts.path) if parts.scheme else destination)
+        return _open_directory(path, environ, sync)
     raise BadInput(
         f"destination {destination!r} is of no known kind",
         hint="a directory, file:///…, kinesis://STREAM, https://…, s3://bucket or store:DIR",
     )
 
 
-def _open_directory(path: Path, sync: bool) -> Sink:
+def _open_directory(path: Path, environ: Mapping[str, str], sync: bool) -> Sink:
     from ranklog.store.disk_names import MARKER
 
     if (path / MARKER).exists():
@@ -121,7 +126,7 @@ def _open_directory(path: Path, sync: bool) -> Sink:
         return StoreSink(str(path))
     from ranklog.stream.disk import DiskStream
 
-    return EachSink(DiskStream(path, sync=sync))
+    return sealed(EachSink(DiskStream(path, sync=sync)), environ)
 
 
 class KinesisSink:

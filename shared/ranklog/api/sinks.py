@@ -14,19 +14,26 @@ from ranklog.stream.kinesis import TOO_LARGE, put_frames
 from ranklog.stream.partition import partition_key
 
 if TYPE_CHECKING:
+    from ranklog.access.seals import Seals
     from ranklog.ingest.tenant_rules import TenantRules
 
 
 class KinesisFrames:
-    """Frames into a Kinesis stream, in the order of their host. `client` is boto3's."""
+    """Frames into a Kinesis stream, in the order of their host. `client` is boto3's.
 
-    def __init__(self, client: Any, stream_name: str) -> None:
+    Whose a frame is was proven to the API; `seals` says it to ingest, which sees only the frame.
+    """
+
+    def __init__(self, client: Any, stream_name: str, seals: Seals | None = None) -> None:
         self._client = client
         self._stream_name = stream_name
+        self._seals = seals
 
     def accept(self, tenant: str, data: bytes) -> None:
         """Returns once Kinesis has the frame. Raises Unavailable, TooLarge."""
         key = _partition_key(tenant, peek_header(data))
+        if self._seals is not None:
+            data = self._seals.seal(tenant, data)
         [outcome] = put_frames(self._client, self._stream_name, [(key, data)])
         if outcome.reason == TOO_LARGE:
             raise TooLarge(f"a frame of {len(data)} bytes is over the limit of a Kinesis record")
@@ -35,7 +42,7 @@ class KinesisFrames:
 
 
 class StoreFrames:
-    """Frames ingested into a store before they are acknowledged.
+    """Frames ingested into a store before they are acknowledged; whose they are the API has proven.
 
     A frame's source range is its agent, number and hash: one that is sent again stores nothing.
     """

@@ -267,13 +267,29 @@ COMMANDS: tuple[Command, ...] = (
         example="ranklog serve --store ./logs",
     ),
     Command(
+        "quarantine",
+        "list, show ID or replay [ID]: frames that could not be stored, why, and storing them after all",
+        "ranklog.cli.quarantine",
+        tuple(flag for flag in flags.WHERE if flag.name != "--api") + flags.QUARANTINE,
+        (
+            Positional("ACTION", "list, show or replay"),
+            Positional("ID", "of records, as list shows it; replay without one: all", many=True),
+        ),
+        example="ranklog quarantine replay --store s3://logs --tenant acme",
+    ),
+    Command(
         "keys",
-        "create, list or revoke ID: keys of the API by scope, and keys that frames are sealed with",
+        "create, list, revoke ID, require on|off: keys of the API by scope, and keys that seal frames",
         "ranklog.cli.keys",
         tuple(flag for flag in flags.WHERE if flag.name != "--api") + flags.KEYS,
         (
-            Positional("ACTION", "create, list or revoke"),
-            Positional("ID", "of the keys to revoke, as list shows it", many=True),
+            Positional("ACTION", "create, list, revoke or require"),
+            Positional(
+                "ID",
+                "of the keys to revoke, as list shows it; with require: on or off, whether a frame that "
+                "is not sealed goes to quarantine",
+                many=True,
+            ),
         ),
         example="ranklog keys create --scope read,write --expires 90d --name ci --store s3://logs",
     ),

@@ -380,8 +380,12 @@ SERVE = (
     Flag("--tls-key", "private key of the certificate, PEM", "FILE"),
 )
 
+QUARANTINE = (Flag("--unknown", "records that name no tenant, in place of a tenant's"),)
+
 KEYS = (
-    Flag("--scope", "what an API key allows: read, write, admin, with commas (default: read)", "LIST"),
+    Flag(
+        "--scope", "what an API key allows: read, write, admin, with commas (default: read)", "LIST"
+    ),
     Flag("--expires", "until when it works: 90d, 12h (default: until it is revoked)", "TIME"),
     Flag("--name", "a name for people, shown by list", "NAME"),
     Flag("--ingest", "a key that frames are sealed with; it rotates the tenant's earlier ones"),

@@ -1,4 +1,4 @@
-"""`ranklog keys create|list|revoke`: who may ask the API, and what frames are sealed with."""
+"""`ranklog keys create|list|revoke|require`: who may ask the API, and what frames are sealed with."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ranklog.access.records import KeyRecord
     from ranklog.store.protocol import Store
 
-_HINT = "ranklog keys create, list or revoke ID"
+_HINT = "ranklog keys create, list, revoke ID or require on|off"
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
@@ -26,10 +26,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     action, ids = arguments.action_words, arguments.id_words
     if action not in _ACTIONS:
         raise BadInput(f"no action {action!r}", hint=_HINT)
-    if bool(ids) != (action == "revoke"):
-        raise BadInput(
-            "which key?" if action == "revoke" else f"{action} takes no {ids[0]!r}", hint=_HINT
-        )
+    if bool(ids) != (action in ("revoke", "require")):
+        raise BadInput("which?" if not ids else f"{action} takes no {ids[0]!r}", hint=_HINT)
     store, tenant = open_store_of(arguments, create=action == "create")
     return _ACTIONS[action](arguments, console, store, tenant)
 
@@ -130,4 +128,29 @@ def _revoke(arguments: argparse.Namespace, console: Console, store: Store, tenan
     return 0
 
 
-_ACTIONS = {"create": _create, "list": _list, "revoke": _revoke}
+def _require(arguments: argparse.Namespace, console: Console, store: Store, tenant: str) -> int:
+    from dataclasses import replace
+
+    from ranklog.access.manage import list_keys
+    from ranklog.access.policy import read_policy, write_policy
+
+    if arguments.id_words not in (["on"], ["off"]):
+        raise BadInput(f"require {' '.join(arguments.id_words)!r}", hint="on or off")
+    required = arguments.id_words == ["on"]
+    active = [k for k in list_keys(store, tenant) if k.kind == "ingest" and k.revoked_ns is None]
+    if required and not active:
+        raise BadInput(
+            f"tenant {tenant!r} has no ingest key: all its frames would go to quarantine",
+            hint="ranklog keys create --ingest",
+        )
+    policy = replace(read_policy(store, tenant), signed_required=required)
+    write_policy(store, tenant, policy)
+    if console.json:
+        console.object(policy.to_json())
+    else:
+        need = "must be" if required else "need not be"
+        console.line(f"frames of tenant {tenant} {need} sealed with an ingest key of its own")
+    return 0
+
+
+_ACTIONS = {"create": _create, "list": _list, "revoke": _revoke, "require": _require}

@@ -27,6 +27,7 @@ from ranklog.model.record import Record
 from ranklog.store.protocol import Store
 
 if TYPE_CHECKING:
+    from ranklog.access.seals import Seals
     from ranklog.rules.ruleset import RuleSet
 
     # One set for all, or a tenant's own.
@@ -40,6 +41,7 @@ def ingest_batch(
     *,
     store: Store,
     rules: Rules = None,
+    seals: Seals | None = None,
     source: str,
     first: str,
     last: str,
@@ -48,9 +50,10 @@ def ingest_batch(
 
     `source`, `first`, `last` name where the records come from; the same names and records again
     commit nothing twice. When this returns, every good line is committed and every bad frame is in
-    quarantine. Raises what the store raises (StoreFull, Unavailable): then call it again.
+    quarantine; with `seals`, only a frame whose MAC proves its tenant, or whose tenant requires none, is
+    good. Raises what the store raises (StoreFull, Unavailable): then call it again.
     """
-    received, bad = read_records(records, store, source)
+    received, bad = read_records(records, store, source, seals)
     report = ingest_frames(
         received, store=store, rules=rules, source=source, first=first, last=last
     )

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from ranklog.access.seals import Seals
 from ranklog.ingest.batch import IngestReport, ingest_batch
 from ranklog.ingest.tenant_rules import TenantRules
 from ranklog.limits import LOCAL_BATCH_BYTES_MAX
@@ -26,13 +27,13 @@ def ingest_stream(stream: DiskStream, store: Store) -> Iterator[IngestReport]:
 
     Raises what the store and the stream raise: what was reported is stored, call it again for the rest.
     """
-    rules = TenantRules(store)
+    rules, seals = TenantRules(store), Seals(store)
     consumer = "ingest-" + hashlib.blake2b(store.url.encode(), digest_size=8).hexdigest()
     source = f"disk-{stream.identity}"
     for batch in _batches(stream.read(stream.checkpoint(consumer))):
         first, last = batch[0].sequence, batch[-1].sequence
         report = ingest_batch(
-            batch, store=store, rules=rules, source=source, first=first, last=last
+            batch, store=store, rules=rules, seals=seals, source=source, first=first, last=last
         )
         stream.commit(consumer, last)
         yield report

@@ -16,7 +16,8 @@ from ranklog.ingest.commit import (
     put_segment,
 )
 from ranklog.ingest.hours import Part
-from ranklog.ingest.records import BadFrame, Received
+from ranklog.ingest.quarantine import BadFrame
+from ranklog.ingest.records import Received
 from ranklog.layout.build import Beside, BuiltSegment
 from ranklog.layout.rows import StreamRows
 from ranklog.model.index import FrameRef

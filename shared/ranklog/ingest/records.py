@@ -5,27 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from ranklog.errors import BadInput, Corrupt, NewerVersion
+from ranklog.errors import BadInput, Corrupt, Forbidden, NewerVersion, TooLarge
+from ranklog.ingest.quarantine import BadFrame, set_aside
 from ranklog.layout import keys
+from ranklog.limits import FRAME_RECORD_BYTES_MAX
 from ranklog.model.frame import KIND_LINE, KIND_POINT, Frame, PointColumns
 from ranklog.model.manifest import unpack_piece
 from ranklog.model.point import context_values
 from ranklog.model.record import Record
 from ranklog.store.protocol import Store
-from ranklog.stream.frames import PRELUDE, decode_frame, peek_header
+from ranklog.stream.frames import decode_frame, peek_header
 
-
-@dataclass(frozen=True, slots=True)
-class BadFrame:
-    """A frame that was set aside, with the reason and where it lies now."""
-
-    sequence: str
-    reason: str
-    key: str
+if TYPE_CHECKING:
+    from ranklog.access.seals import Seals
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,37 +35,34 @@ class Received:
 
 
 def read_records(
-    records: Sequence[Record], store: Store, source: str
+    records: Sequence[Record], store: Store, source: str, seals: Seals | None = None
 ) -> tuple[list[Received], list[BadFrame]]:
     """Frames in the order given, and those that went to quarantine."""
     received, bad = [], []
     for record in records:
         try:
-            frame = decode_frame(record.data)
-            check_frame(frame)
-            # decode_frame checked it; hashing the frame again would read every byte again.
-            digest = PRELUDE.unpack_from(record.data)[-1].hex()
-            received.append(Received(frame, max(record.arrival_ns, 0), digest))
-        except (Corrupt, NewerVersion, BadInput) as error:
-            bad.append(_set_aside(record, error.message, store, source))
+            received.append(read_record(record, seals))
+        except (Corrupt, NewerVersion, BadInput, TooLarge, Forbidden) as error:
+            bad.append(set_aside(store, record, error, source))
     return received, bad
 
 
-def _set_aside(record: Record, reason: str, store: Store, source: str) -> BadFrame:
-    day = keys.day_text(max(record.arrival_ns, 0))
-    key = keys.quarantine_key(_tenant_of(record.data), day, source, record.sequence)
-    store.put(key, record.data)  # the same bytes again on a retry
-    return BadFrame(record.sequence, reason, key)
+def read_record(record: Record, seals: Seals | None = None) -> Received:
+    """The frame that a record holds, whose tenant is proven where there are `seals`.
 
-
-def _tenant_of(data: bytes) -> str | None:
-    """The tenant that a damaged frame names, where its header can be read."""
-    try:
-        tenant = peek_header(data).header.tenant
-        keys.tenant_prefix(tenant)
-        return tenant
-    except (Corrupt, NewerVersion, BadInput):
-        return None
+    Raises Corrupt, NewerVersion, BadInput, TooLarge, Unsigned, Forged; and what the store raises where
+    keys can't be read.
+    """
+    if len(record.data) > FRAME_RECORD_BYTES_MAX:
+        raise TooLarge(f"record of {len(record.data)} bytes, limit {FRAME_RECORD_BYTES_MAX}")
+    peeked = peek_header(record.data)
+    arrival_ns = max(record.arrival_ns, 0)
+    if seals is not None:  # before a forger's payload is unpacked
+        keys.tenant_prefix(peeked.header.tenant)
+        seals.check(peeked.header.tenant, record.data, arrival_ns)
+    frame = decode_frame(record.data, peeked)
+    check_frame(frame)
+    return Received(frame, arrival_ns, peeked.header_hash)
 
 
 # --- what the codec leaves to ingest -----------------------------------------------------------

@@ -14,9 +14,11 @@
     <tenant>/config/keys/<kind>/<id>.json
     <tenant>/config/access.json
     <tenant>/pins/<pin>.json
+    <tenant>/compaction/<folder>.json
     <tenant>/tombstones/<when_ns>.<hash>.json
     <tenant>/actions/<when_ns>.<hash>.json
-    <tenant>/quarantine/<arrival day>/<source>.<sequence>   tenant `_unknown` where it can't be known
+    <tenant>/quarantine/<arrival day>/<source>.<sequence>[.json|.replayed.json]   tenant `_unknown` where
+                                                                                  it can't be known
     <tenant>/tmp/<id>
 
 Names are percent-encoded, so that no name holds `/`, is `.` or `..`, or is empty; parts of an
@@ -91,6 +93,15 @@ def parse_hour(text: str) -> int:
 def day_text(ts_ns: int) -> str:
     """`2026-03-01`."""
     return (_EPOCH + timedelta(days=ts_ns // DAY_NS)).strftime("%Y-%m-%d")
+
+
+def day_ns(text: str) -> int:
+    """The first ns of a day as `day_text` writes it; 0 for what is none."""
+    try:
+        moment = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=timezone.utc)
+    except ValueError:
+        return 0
+    return (moment - _EPOCH).days * DAY_NS
 
 
 def _hour_folder(hour: int) -> str:
@@ -318,14 +329,24 @@ def access_policy_key(tenant: str) -> str:
     return f"{tenant_prefix(tenant)}config/access.json"
 
 
+def lease_key(tenant: str, folder: str) -> str:
+    """Who compacts a folder of indexes."""
+    return f"{tenant_prefix(tenant)}compaction/{encode_name(folder)}.json"
+
+
 def tmp_key(tenant: str, name: str) -> str:
     """Results too large for an answer; a lifecycle rule deletes them."""
     return f"{tenant_prefix(tenant)}tmp/{encode_name(name)}"
 
 
+def pins_prefix(tenant: str) -> str:
+    """Pinned questions."""
+    return f"{tenant_prefix(tenant)}pins/"
+
+
 def pin_key(tenant: str, name: str) -> str:
     """What a pinned question looked at."""
-    return f"{tenant_prefix(tenant)}pins/{encode_name(name)}.json"
+    return f"{pins_prefix(tenant)}{encode_name(name)}.json"
 
 
 def tombstones_prefix(tenant: str) -> str:

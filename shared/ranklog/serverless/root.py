@@ -15,6 +15,7 @@ from typing import Any
 
 from ranklog.access.api_keys import StoreKeys
 from ranklog.access.grant import KeyRings
+from ranklog.access.seals import Seals
 from ranklog.api.app import Handler, make_api
 from ranklog.api.keys import Keys
 from ranklog.api.problems import PROBLEM
@@ -59,7 +60,7 @@ def make_root(settings: FunctionSettings) -> Handler:
     handler = make_api(
         Settings(
             client_of=client_of,
-            sink=KinesisFrames(aws_client("kinesis"), stream) if stream else None,
+            sink=KinesisFrames(aws_client("kinesis"), stream, Seals(store)) if stream else None,
             keys=KeyRings(Keys(settings.api_keys), StoreKeys(store)) if settings.api_keys else None,
             tenant=None,
         )

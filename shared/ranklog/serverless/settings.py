@@ -4,6 +4,8 @@
     RANKLOG_SCAN_FUNCTION    name or ARN of the scan function           query, api
     RANKLOG_STREAM           name of the Kinesis stream of frames       api
     RANKLOG_API_KEYS         {"tenant": ["sha256 of a key, in hex"]}    api
+    RANKLOG_STREAM_RETENTION_HOURS  of that stream: so long, and a week,
+                             a rotated ingest key still verifies        ingest; default 168
     RANKLOG_SCAN_CONCURRENCY tasks in flight at once, 1 to 64           query, api; default 64
 
 template.yaml sets them. A Lambda that can't work fails its first invocation with the variable's
@@ -18,13 +20,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ranklog.errors import BadInput
-from ranklog.limits import SCATTER_CONCURRENCY_MAX
+from ranklog.limits import HOUR_NS, SCATTER_CONCURRENCY_MAX, STREAM_RETENTION_NS
 
 STORE = "RANKLOG_STORE"
 SCAN_FUNCTION = "RANKLOG_SCAN_FUNCTION"
 STREAM = "RANKLOG_STREAM"
 API_KEYS = "RANKLOG_API_KEYS"
 SCAN_CONCURRENCY = "RANKLOG_SCAN_CONCURRENCY"
+STREAM_RETENTION = "RANKLOG_STREAM_RETENTION_HOURS"
+# Kinesis keeps records for a year at most.
+_RETENTION_HOURS_MAX = 8_760
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 
@@ -38,6 +43,7 @@ class FunctionSettings:
     kinesis_stream: str = ""
     api_keys: Mapping[str, tuple[str, ...]] | None = None  # tenant -> hashes
     scan_concurrency: int = SCATTER_CONCURRENCY_MAX
+    stream_retention_ns: int = STREAM_RETENTION_NS
 
 
 def read_settings(environment: Mapping[str, str], *needed: str) -> FunctionSettings:
@@ -54,6 +60,7 @@ def read_settings(environment: Mapping[str, str], *needed: str) -> FunctionSetti
         kinesis_stream=environment.get(STREAM, "").strip(),
         api_keys=_parse_keys(environment.get(API_KEYS, "").strip()),
         scan_concurrency=_parse_concurrency(environment.get(SCAN_CONCURRENCY, "").strip()),
+        stream_retention_ns=_parse_retention(environment.get(STREAM_RETENTION, "").strip()),
     )
 
 
@@ -89,3 +96,13 @@ def _parse_concurrency(text: str) -> int:
             f"{SCAN_CONCURRENCY} is {text!r}", hint=f"a number from 1 to {SCATTER_CONCURRENCY_MAX}"
         )
     return int(text)
+
+
+def _parse_retention(text: str) -> int:
+    if not text:
+        return STREAM_RETENTION_NS
+    if not text.isdecimal() or not 1 <= int(text) <= _RETENTION_HOURS_MAX:
+        raise BadInput(
+            f"{STREAM_RETENTION} is {text!r}", hint=f"hours, from 1 to {_RETENTION_HOURS_MAX}"
+        )
+    return int(text) * HOUR_NS

@@ -75,9 +75,12 @@ def encode_frame(frame: Frame, *, level: int = 1) -> bytes:
     return b"".join((prelude, head, packed))
 
 
-def decode_frame(data: bytes) -> Frame:
-    """The frame of `encode_frame`'s bytes, MAC or not. Raises Corrupt, NewerVersion; no other."""
-    peeked = peek_header(data)
+def decode_frame(data: bytes, peeked: PeekedFrame | None = None) -> Frame:
+    """The frame of `encode_frame`'s bytes, MAC or not. Raises Corrupt, NewerVersion; no other.
+
+    `peeked` is what `peek_header` gave for these bytes, where it was asked already.
+    """
+    peeked = peeked or peek_header(data)
     header = peeked.header
     payload = _unpack(memoryview(data)[peeked.payload_at :], _payload_bytes(header))
     frame = _frame_of(header, payload)
@@ -152,11 +155,33 @@ def seal_frame(data: bytes, key: bytes) -> bytes:
     return bytes(prelude) + hmac.digest(key, bytes(prelude) + body, "sha256") + body
 
 
+def unseal_frame(data: bytes) -> bytes:
+    """The frame without a MAC. Raises Corrupt, NewerVersion."""
+    mac = peek_header(data).mac
+    prelude = bytearray(data[: PRELUDE.size])
+    struct.pack_into("<H", prelude, 6, 0)
+    return bytes(prelude) + data[PRELUDE.size + len(mac) :]
+
+
 def frame_is_sealed_by(data: bytes, key: bytes) -> bool:
     """Whether the frame has a MAC and it is this key's. Raises Corrupt, NewerVersion."""
-    mac = peek_header(data).mac
-    body = data[: PRELUDE.size] + data[PRELUDE.size + len(mac) :]
-    return bool(mac) and hmac.compare_digest(mac, hmac.digest(key, body, "sha256"))
+    peek_header(data)
+    return mac_is_of(data, key)
+
+
+def has_mac(data: bytes) -> bool:
+    """Whether bytes that `peek_header` took are sealed, by whomever."""
+    mac_bytes: int = PRELUDE.unpack_from(data)[3]
+    return mac_bytes > 0
+
+
+def mac_is_of(data: bytes, key: bytes) -> bool:
+    """`frame_is_sealed_by` of bytes that `peek_header` took: their header is not read again."""
+    mac_bytes: int = PRELUDE.unpack_from(data)[3]
+    end = PRELUDE.size + mac_bytes
+    digest = hmac.new(key, data[: PRELUDE.size], "sha256")
+    digest.update(memoryview(data)[end:])
+    return mac_bytes > 0 and hmac.compare_digest(data[PRELUDE.size : end], digest.digest())
 
 
 def _header_of(frame: Frame) -> FrameHeader:

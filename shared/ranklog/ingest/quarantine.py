@@ -1,0 +1,152 @@
+"""What can't be stored as it is: kept with its reason, and stored when the reason is gone.
+
+    <tenant>/quarantine/<arrival day>/<source>.<sequence>                 the record's bytes
+    <tenant>/quarantine/<arrival day>/<source>.<sequence>.json            why, when, how large
+    <tenant>/quarantine/<arrival day>/<source>.<sequence>.replayed.json   that it is stored now
+
+The tenant is the one that the frame claims, `_unknown` where it claims none. A record that comes again
+is set aside again under the same key; a shard never waits for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ranklog.errors import BadInput, Corrupt, NewerVersion, NotFound, RanklogError
+from ranklog.layout import keys
+from ranklog.model.record import Record
+from ranklog.store.protocol import Store
+from ranklog.stream.frames import peek_header
+
+NOTE, REPLAYED = ".json", ".replayed.json"
+# kind of the error -> reason, a word that programs may rely on
+REASONS = {
+    "corrupt": "malformed",
+    "newer_version": "unknown_version",
+    "too_large": "oversized",
+    "bad_input": "refused",
+    "unsigned": "unsigned",
+    "forged": "forged",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BadFrame:
+    """A frame that was set aside: the word and the sentence of its reason, where it lies now."""
+
+    sequence: str
+    reason: str
+    key: str
+    code: str = "malformed"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A record in quarantine. `entry_id` is `<day>/<source>.<sequence>`; times in ns."""
+
+    key: str
+    entry_id: str
+    length: int
+    code: str
+    reason: str
+    arrival_ns: int
+    source: str
+    sequence: str
+    replayed_ns: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        """For people and programs."""
+        return {
+            "id": self.entry_id,
+            "reason": self.code,
+            "detail": self.reason,
+            "arrival_ns": self.arrival_ns,
+            "bytes": self.length,
+            "source": self.source,
+            "sequence": self.sequence,
+            "replayed_ns": self.replayed_ns,
+        }
+
+
+def set_aside(store: Store, record: Record, error: RanklogError, source: str) -> BadFrame:
+    """Keep a record with its reason; the record first, so that no reason is without one."""
+    arrival_ns = max(record.arrival_ns, 0)
+    day = keys.day_text(arrival_ns)
+    key = keys.quarantine_key(claimed_tenant(record.data), day, source, record.sequence)
+    code = REASONS.get(error.kind, "refused")
+    store.put(key, record.data)  # the same bytes again on a retry
+    note = {
+        "version": 1,
+        "reason": code,
+        "detail": error.message,
+        "arrival_ns": arrival_ns,
+        "source": source,
+        "sequence": record.sequence,
+    }
+    store.put(key + NOTE, json.dumps(note, ensure_ascii=True).encode())
+    return BadFrame(record.sequence, error.message, key, code)
+
+
+def claimed_tenant(data: bytes) -> str | None:
+    """The tenant that a frame names, where its header can be read and the name fits a key."""
+    try:
+        tenant = peek_header(data).header.tenant
+        keys.tenant_prefix(tenant)
+        return tenant
+    except (Corrupt, NewerVersion, BadInput):
+        return None
+
+
+def list_entries(store: Store, tenant: str | None) -> Iterator[Entry]:
+    """What is in a tenant's quarantine, or (None) in nobody's; in order of arrival day and source."""
+    prefix = keys.quarantine_prefix(tenant)
+    found = {info.key: info.length for info in store.list(prefix)}
+    for key, length in found.items():
+        if not key.endswith(NOTE):
+            yield _entry(store, prefix, key, length, found)
+
+
+def find_entry(store: Store, tenant: str | None, entry_id: str) -> Entry:
+    """The record of that id. Raises NotFound."""
+    prefix = keys.quarantine_prefix(tenant)
+    parts = entry_id.split("/")
+    if len(parts) == 2 and all(part not in ("", ".", "..") for part in parts):
+        key = prefix + entry_id
+        found = {info.key: info.length for info in store.list(key)}
+        if key in found and not key.endswith(NOTE):
+            return _entry(store, prefix, key, found[key], found)
+    raise NotFound(f"nothing in quarantine is {entry_id[:80]!r}", hint="ranklog quarantine list")
+
+
+def mark_replayed(store: Store, entry: Entry, now_ns: int) -> None:
+    """Say that it is stored."""
+    store.put(entry.key + REPLAYED, json.dumps({"version": 1, "replayed_ns": now_ns}).encode())
+
+
+def _entry(store: Store, prefix: str, key: str, length: int, found: dict[str, int]) -> Entry:
+    note = _read(store, key + NOTE) if key + NOTE in found else {}
+    replayed = _read(store, key + REPLAYED) if key + REPLAYED in found else None
+    day, _, name = key.removeprefix(prefix).partition("/")
+    source, _, sequence = (keys.decode_name(part) for part in name.partition("."))
+    return Entry(
+        key,
+        f"{day}/{name}",
+        length,
+        str(note.get("reason", "unknown")),
+        str(note.get("detail", "its reason was not kept")),
+        int(note.get("arrival_ns", keys.day_ns(day))),
+        str(note.get("source", source)),
+        str(note.get("sequence", sequence)),
+        None if replayed is None else int(replayed.get("replayed_ns", 0)),
+    )
+
+
+def _read(store: Store, key: str) -> dict[str, Any]:
+    try:
+        said = json.loads(store.get(key))
+    except (NotFound, ValueError):
+        return {}
+    return said if isinstance(said, dict) else {}
