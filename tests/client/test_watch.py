@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,8 @@ from ranklog.spmd.watch.news import Patience
 from ranklog.store.memory import MemoryStore
 from ranklog.stream.builder import FrameBuilder
 from ranklog.stream.frames import encode_frame
+from tests.point_frames import Record as Told
+from tests.point_frames import point_frame
 
 QUICK = Patience(times=3.0, floor_ns=20 * SECOND_NS)
 
@@ -38,6 +42,7 @@ class Job:
         self.now_s = time.time() - 4_000
         self.frames = 0
         self.at = 0
+        self.points = 0
         self.watch: Watch | None = None
 
     def now_ns(self) -> int:
@@ -127,6 +132,53 @@ def test_a_loss_that_is_not_finite_is_told_once(job: Job) -> None:
     job.commit(loss=float("nan"))
     assert said(watch.look().notices) == [("fired", "nan")]
     job.commit(loss=float("nan"))
+    assert watch.look().notices == []
+
+
+def losses(job: Job, *values: float) -> None:
+    """An iteration for each value, which is the loss of two ranks as telemetry."""
+    for value in values:
+        job.commit()
+        points = [
+            Told(
+                {"train/loss": value},
+                ts=job.now_ns() + rank,
+                iteration=job.at - 1,
+                stream=replace(job.stream(rank), channel="telemetry"),
+            )
+            for rank in range(2)
+        ]
+        job.points += 1
+        first = {one.stream: job.points for one in points}
+        frame = encode_frame(
+            point_frame(points, first_seq=first, number=job.points, tenant="default")
+        )
+        name = f"p{job.points:04d}"
+        sent = [Record(frame, job.now_ns(), name)]
+        assert ingest_batch(sent, store=job.store, source="p", first=name, last=name).bad == []
+
+
+def test_a_loss_that_is_telemetry_is_told_and_resolved(job: Job, tmp_path: Path) -> None:
+    state = tmp_path / "watch.json"
+    losses(job, 2.5, 2.25)
+    watch = job.watched(state_file=state)
+    assert watch.look().notices == []
+    losses(job, math.nan)
+    [alert] = watch.look().notices
+    assert (alert["state"], alert["alert"], alert["ranks"]) == ("fired", "nan", [0, 1])
+    assert len(job.client.search(alert["query"], run="job")) > 0
+    assert job.watched(state_file=state).look().notices == []
+    losses(job, 2.0, 2.0)
+    assert watch.look().notices == []
+    losses(job, 2.0)
+    assert said(watch.look().notices) == [("resolved", "nan")]
+
+
+def test_a_watch_of_some_text_reads_no_points(job: Job) -> None:
+    losses(job, 2.5, 2.25)
+    watch = Watch(job.client, "loss", {"run": "job"}, patience=QUICK, now_ns=job.now_ns)
+    watch.look()
+    losses(job, math.nan)
     assert watch.look().notices == []
 
 

@@ -1,7 +1,8 @@
 """What happened to a run: fetch lines that speak of it by few queries, let spmd judge them.
 
 evidence   lines of level ERROR, or with words of the rules; the newest ones up to a limit
-steps      lines that name an iteration; the newest ones up to a limit
+steps      lines that name an iteration, and points of losses and times; the newest ones up to a limit
+dumps      lines of stack dumps and flight recorders; the newest ones up to a limit
 ranks      first and last time, lines, ends, heartbeats: from indexes, and by a count where a console
            holds several ranks
 """
@@ -9,34 +10,30 @@ ranks      first and last time, lines, ends, heartbeats: from indexes, and by a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import Any
 
 from ranklog import limits
-from ranklog.answer.render import line_json, render_time
 from ranklog.answer.runs import StreamSum, sum_streams
+from ranklog.client.point_lines import CHANNEL
 from ranklog.client.reader import Reader
 from ranklog.client.search import Search, begin, scan_lines
 from ranklog.client.topology import topology_of
 from ranklog.client.triage_answer import Triage
+from ranklog.client.triage_rows import answer_of
 from ranklog.client.words import Restrictions, read_query
-from ranklog.errors import BadInput, NotFound
+from ranklog.errors import BadInput, BadQuery, NotFound
 from ranklog.merge.groups import GroupMerge
 from ranklog.model import query as q
 from ranklog.model.answer import Line
 from ranklog.model.levels import ERROR
 from ranklog.plan.tree import all_of, any_of
+from ranklog.spmd.stacks import DUMP_LINES
 from ranklog.spmd.triage.case import Case, RankState
 from ranklog.spmd.triage.evidence import evidence_pattern
-from ranklog.spmd.triage.heat import Heat, anomaly_heat
-from ranklog.spmd.triage.saves import last_checkpoint
-from ranklog.spmd.triage.steps import Step, next_steps
-from ranklog.spmd.triage.suspects import Suspect, name_group
-from ranklog.spmd.triage.timeline import Event, make_timeline
+from ranklog.spmd.triage.series import is_value
+from ranklog.spmd.triage.suspects import name_group
 from ranklog.spmd.triage.verdict import Verdict, judge
 
 _FRAME = '  File "'
-_SUSPECT_LINES = 6
 
 
 def triage_run(reader: Reader, query: str, given: Restrictions) -> Triage:
@@ -55,7 +52,7 @@ def triage_run(reader: Reader, query: str, given: Restrictions) -> Triage:
     case = fetch_case(run, sums, attempt, newest=attempt == attempts[-1])
     verdict = judge(case)
     _name_groups(run, sums, attempt, verdict)
-    return _answer(run, case, attempt, verdict)
+    return answer_of(run, case, attempt, verdict)
 
 
 def _chosen(wanted: str | int | None, attempts: Sequence[int]) -> int:
@@ -81,13 +78,16 @@ def fetch_case(run: Search, sums: Sequence[StreamSum], attempt: int, *, newest: 
     ranks = _rank_states(own)
     if any(rank >= 0 for item in own for entry in item.entries for rank, _ in entry.ranks):
         _add_labelled(run, scope, ranks)
-    for line in sorted((*evidence, *steps), key=lambda line: (line.ts_ns, line.seq)):
+    points = _points(run, attempt)
+    dumps = _newest(run, all_of([scope, dumps_term()]), limits.TRIAGE_DUMPS_MAX)
+    for line in sorted((*evidence, *steps, *points), key=lambda line: (line.ts_ns, line.seq)):
         _add_line(ranks, line)
     live = newest and any(item.end is None for item in own)
     last = max((item.last_ns or 0 for item in own), default=0)
     return Case(
         evidence=evidence,
-        steps=steps,
+        steps=sorted((*steps, *points), key=_by_time) if points else steps,
+        dumps=dumps,
         ranks=ranks,
         world_size=max((item.stream.world_size or 0 for item in own), default=0) or None,
         last_ns=last,
@@ -128,10 +128,32 @@ def evidence_term() -> q.Expr:
     return any_of([all_of([errors, frames]), q.Matches(evidence_pattern())])
 
 
+def dumps_term() -> q.Expr:
+    """Lines of stack dumps and of flight recorders."""
+    return any_of([q.Matches(DUMP_LINES), q.Field("flight", ":", (q.Present(),))])
+
+
 def steps_term() -> q.Expr:
     """Lines that count iterations, bars beside a loss too."""
     bars = all_of([q.Field("bar_at", ":", (q.Present(),)), q.Field("loss", ":", (q.Present(),))])
     return any_of([q.Field("iteration", ":", (q.Present(),)), bars])
+
+
+def _points(run: Search, attempt: int) -> list[Line]:
+    """Losses, and times of ranks, that are telemetry; none where the question is about text, or where
+    there are no arrays to read them with."""
+    if not run.scope.points:
+        return []
+    try:
+        from ranklog.client.telling_points import telling_points
+    except ImportError:
+        run.report.notes.append("points were left out: they need numpy and Arrow, ask the store")
+        return []
+    try:
+        return telling_points(run, is_value, attempt)
+    except BadQuery as error:
+        run.report.notes.append(f"points were left out: {error.message}")
+        return []
 
 
 def _newest(run: Search, expr: q.Expr, most: int) -> list[Line]:
@@ -139,7 +161,11 @@ def _newest(run: Search, expr: q.Expr, most: int) -> list[Line]:
     lines = scan_lines(run, expr, limit=most + 1, newest=True).lines()
     if len(lines) > most:
         run.report.notes.append(f"of more lines than {most} that speak of it, the newest were read")
-    return sorted(lines[:most], key=lambda line: (line.ts_ns, line.stream_id, line.seq))
+    return sorted(lines[:most], key=_by_time)
+
+
+def _by_time(line: Line) -> tuple[int, str, int]:
+    return line.ts_ns, line.stream_id, line.seq
 
 
 def _rank_states(sums: Iterable[StreamSum]) -> dict[int, RankState]:
@@ -183,7 +209,8 @@ def _add_line(ranks: dict[int, RankState], line: Line) -> None:
     state = ranks.setdefault(line.rank, RankState(line.rank))
     if line.iteration is not None and line.text.strip():
         state.last_iteration = line.iteration
-        state.last_line = line
+        if line.channel != CHANNEL:
+            state.last_line = line
 
 
 def _own_streams(sums: Iterable[StreamSum]) -> frozenset[str]:
@@ -199,91 +226,3 @@ def _least(*values: int | None) -> int | None:
 
 def _most(*values: int | None) -> int | None:
     return max((value for value in values if value is not None), default=None)
-
-
-# --- the answer -----------------------------------------------------------------------------------
-def _answer(run: Search, case: Case, attempt: int, verdict: Verdict) -> Triage:
-    facts = verdict.facts
-    assert facts is not None
-    completeness = run.completeness()
-    gaps = {gap["rank"] for gap in completeness.gaps if gap.get("rank") is not None}
-    named = {s.rank for s in verdict.suspects if s.rank is not None}
-    named |= {r for s in verdict.suspects if isinstance(s.ranks, frozenset) for r in s.ranks}
-    run_id = run.scope.run_ids[0]
-    checkpoint = last_checkpoint(facts.signs)
-    result: dict[str, Any] = {
-        "run": run_id,
-        "attempt": attempt,
-        "class": verdict.fault,
-        "undecidable": verdict.undecidable,
-        "why": verdict.why or None,
-        "live": case.live,
-        "suspects": [_suspect(suspect) for suspect in verdict.suspects],
-        "evidence": [line_json(line) for line in list(verdict.lines)[:_SUSPECT_LINES]],
-        "timeline": [_event(event) for event in make_timeline(facts, named, gaps)],
-        "heat": _heat(anomaly_heat(facts, verdict.values, named)),
-        "last_iteration": facts.progress.last_iteration,
-        "last_checkpoint": None
-        if checkpoint is None
-        else {"iteration": checkpoint.iteration, "complete": checkpoint.complete},
-        "next_steps": [_step(s) for s in next_steps(verdict.fault, run_id, verdict.suspects)],
-    }
-    return Triage(result, completeness, run.report)
-
-
-def _suspect(suspect: Suspect) -> dict[str, Any]:
-    ranks = suspect.ranks
-    return {
-        "rank": suspect.rank,
-        "ranks": sorted(ranks) if isinstance(ranks, frozenset) else ranks,
-        "host": suspect.host,
-        "group": _group(suspect),
-        "exceptions": [] if suspect.group is None else list(suspect.group.exceptions),
-        "others": [] if suspect.group is None else list(suspect.group.others),
-        "name": suspect.name,
-        "score": round(suspect.score, 3),
-        "why": suspect.why,
-        "evidence": [
-            line_json(replace(line, match=True)) for line in list(suspect.lines)[:_SUSPECT_LINES]
-        ],
-    }
-
-
-def _group(suspect: Suspect) -> str | None:
-    if suspect.node:
-        return "node"
-    if suspect.ranks == "all":
-        return "all"
-    return None if suspect.group is None else suspect.group.name
-
-
-def _event(event: Event) -> dict[str, Any]:
-    return {
-        "ts_ns": event.ts_ns,
-        "time": render_time(event.ts_ns),
-        "iteration": event.iteration,
-        "rank": event.rank,
-        "event": event.event,
-        "note": event.note or None,
-        "line": None if event.line is None else line_json(event.line),
-    }
-
-
-def _heat(heat: Heat | None) -> dict[str, Any] | None:
-    if heat is None:
-        return None
-    rows = [
-        {
-            "ranks": list(row.ranks),
-            "suspect": row.suspect,
-            "errors": row.errors,
-            "odd": row.odd,
-            "silent_from": row.silent_from,
-        }
-        for row in heat.rows
-    ]
-    return {"from_ns": heat.from_ns, "to_ns": heat.to_ns, "rows": rows}
-
-
-def _step(step: Step) -> dict[str, Any]:
-    return {"text": step.text, "command": step.command, "runbook": step.runbook}

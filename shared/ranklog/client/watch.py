@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ranklog import limits
 from ranklog.answer.render import render_time
+from ranklog.client.point_reader import PointReader
 from ranklog.client.tail_items import TailPage
 from ranklog.client.words import Restrictions
 from ranklog.errors import BadInput, NotFound, RanklogError
@@ -99,6 +100,7 @@ class Watch:
         self._cursor: str | None = None
         self._known: set[str] = set()  # lines of the first page, which may come again
         self._missed = 0
+        self._points = PointReader(client, query, self._given)
         if state_file is not None:
             self._load(state_file)
 
@@ -134,7 +136,8 @@ class Watch:
             if first:
                 self._known = {line.id for line in lines}
             elif not page.items:
-                return
+                break
+        self._watching.take_values(self._points.read())
 
     def _page(self) -> TailPage:
         try:
@@ -170,6 +173,7 @@ class Watch:
             if said["run_id"] == self.run_id:
                 self._watching = Watching.from_json(said["watching"], self._patience)
                 self._cursor = said["cursor"]
+                self._points.go_on(said.get("points_ns"))
         except (KeyError, TypeError, ValueError) as error:
             raise BadInput(
                 f"{path} is no state of this version: {error}", hint="remove it"
@@ -179,6 +183,7 @@ class Watch:
         said = {
             "run_id": self.run_id,
             "cursor": self._cursor,
+            "points_ns": self._points.newest_ns,
             "watching": self._watching.to_json(),
         }
         beside = path.with_name(f"{path.name}.{os.getpid()}.new")

@@ -29,7 +29,7 @@ class Case:
     """One attempt of a run.
 
     `evidence`: lines that hold words of the rules, or of level ERROR, in order of time. `steps`: the
-    newest lines that name an iteration, in order. `codes`: exit codes that ends of streams tell.
+    newest lines that name an iteration, in order. `dumps`: lines of stack dumps and flight recorders.
     `live`: the run may still go on, and `now_ns` is now; otherwise `now_ns` is its last line's time.
     """
 
@@ -40,7 +40,7 @@ class Case:
     last_ns: int = 0
     now_ns: int = 0
     live: bool = False
-    attempts: Sequence[int] = (0,)
+    dumps: Sequence[Line] = ()
     own_streams: frozenset[str] = frozenset()  # streams of one process each
     stream_lines: Mapping[str, int] = field(default_factory=dict)  # by stream id, how many
     stream_hosts: Mapping[str, str] = field(default_factory=dict)  # by stream id

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ranklog.limits import SECOND_NS
 from ranklog.model.answer import Line
 from ranklog.spmd.triage.case import Case
+from ranklog.spmd.triage.dumps import find_stacks
 from ranklog.spmd.triage.facts import Facts
 from ranklog.spmd.triage.kills import Kill
 from ranklog.spmd.triage.saves import iteration_in
@@ -59,12 +60,16 @@ def stuck_writer(facts: Facts) -> Suspect | None:
 
 def find_hang(case: Case, facts: Facts, kill: Kill | None) -> Hang | None:
     """None where it goes on, or went on until somebody ended it."""
-    stacks = _stacks(facts)
+    told = find_stacks(case, facts)
+    stacks = told is not None or _stacks(facts)
     if facts.success_ns is not None and not stacks:
         return None
     if not _stands_still(case, facts, kill) and not stacks:
         return None
-    odd = _odd(stacks)
+    if told is not None and told.odd:
+        suspect = of_ranks(facts.places, told.odd, 0.85, told.why, told.lines)
+        return Hang(suspect, told.why, told.lines)
+    odd = _odd(_stacks(facts))
     if odd:
         lines = [s.line for s in facts.of("stack_head") if s.ranks & odd][:4]
         why = "its stack is another than its peers'"
@@ -104,8 +109,12 @@ def _gone(case: Case, facts: Facts) -> Hang | None:
 
 
 def _stacks(facts: Facts) -> dict[int, tuple[str, ...]]:
-    """Functions on the stack of each rank's threads, as dumped last."""
+    """Functions on the stack of each rank's threads, as dumped last; of dumps whose ranks only the
+    launcher tells. None that the run survived."""
     frames: dict[int, list[str]] = defaultdict(list)
+    heads = facts.of("stack_head")
+    if not heads or facts.progress.went_on(max(facts.timing.latest(s.line) for s in heads)):
+        return {}
     for sign in facts.of("stack_frame"):
         for rank in sign.ranks:
             frames[rank].append(sign.data["name"])

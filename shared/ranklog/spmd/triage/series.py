@@ -45,7 +45,8 @@ SLOWDOWN_STEPS_MIN, SLOWDOWN_FACTOR = 15, 1.35
 
 @dataclass(frozen=True, slots=True)
 class Odd:
-    """`ranks` empty: all of them. `iteration`: since when; `line`: the first that shows it."""
+    """`ranks` empty: all of them. `iteration`: since when; `line`: the first that shows it; `key`: of
+    the values that show it."""
 
     kind: str  # nan | spike | slow
     ranks: frozenset[int]
@@ -53,6 +54,7 @@ class Odd:
     line: Line | None
     why: str
     lines: Sequence[Line] = ()
+    key: str | None = None
 
 
 Values = dict[str, dict[int, list[tuple[int, float, Line]]]]
@@ -75,14 +77,18 @@ def _numbers(line: Line) -> dict[str, float]:
     found: dict[str, float] = {
         key: float(value)
         for key, value in line.metadata.items()
-        if isinstance(value, int | float)
-        and (is_loss(key) or is_time(key) or _is_rate(key) or key == "bar_rate")
+        if isinstance(value, int | float) and (is_value(key) or key == "bar_rate")
     }
     for match in _PAIR.finditer(body_of(line)):
         key = match["key"].strip("_")
         if key not in found and (is_loss(key) or is_time(key)):
             found[key] = float(match["value"])
     return found
+
+
+def is_value(key: str) -> bool:
+    """Whether a name is one that is judged: a loss, or a time or a rate of a rank."""
+    return is_loss(key) or is_time(key) or _is_rate(key)
 
 
 def is_loss(key: str) -> bool:
@@ -102,7 +108,7 @@ def _is_rate(key: str) -> bool:
 def find_nan(values: Values) -> Odd | None:
     """A loss that was finite and is NaN or infinite to the end. Who had it first, where several
     ranks print theirs."""
-    firsts: dict[int, tuple[int, Line]] = {}
+    firsts: dict[int, tuple[int, Line, str]] = {}
     speaking: dict[int, set[int]] = {}
     for key, by_rank in values.items():
         if not is_loss(key):
@@ -111,17 +117,16 @@ def find_nan(values: Values) -> Odd | None:
             onset = _nan_onset(items)
             speaking.setdefault(rank, set()).update(iteration for iteration, _, _ in items)
             if onset is not None and (rank not in firsts or onset[0] < firsts[rank][0]):
-                firsts[rank] = onset
+                firsts[rank] = (*onset, key)
     if not firsts:
         return None
-    first = min(iteration for iteration, _ in firsts.values())
-    odd = frozenset(rank for rank, (iteration, _) in firsts.items() if iteration == first)
-    lines = [line for rank, (_, line) in sorted(firsts.items()) if rank in odd][:6]
+    first, key = min((iteration, key) for iteration, _, key in firsts.values())
+    odd = frozenset(rank for rank, (iteration, _, _) in firsts.items() if iteration == first)
+    lines = [line for rank, (_, line, _) in sorted(firsts.items()) if rank in odd][:6]
     others = {rank for rank, seen in speaking.items() if rank not in odd and first in seen}
     ranks = odd if others and NOBODY not in odd else frozenset[int]()
-    return Odd(
-        "nan", ranks, first, lines[0], f"the loss is not finite since iteration {first}", lines
-    )
+    why = f"the loss is not finite since iteration {first}"
+    return Odd("nan", ranks, first, lines[0], why, lines, key)
 
 
 def _nan_onset(items: Sequence[tuple[int, float, Line]]) -> tuple[int, Line] | None:
@@ -147,7 +152,7 @@ def find_spike(values: Values) -> Odd | None:
             continue
         rank, at = min(found.items(), key=lambda item: by_rank[item[0]][item[1]][0])
         iteration, value, line = by_rank[rank][at]
-        return Odd("spike", frozenset(), iteration, line, f"{key} jumps to {value:g}", [line])
+        return Odd("spike", frozenset(), iteration, line, f"{key} jumps to {value:g}", [line], key)
     return None
 
 
@@ -201,43 +206,41 @@ def _paces(values: Values, firsts: Sequence[tuple[int, int]]) -> list[float]:
 
 def find_slow(values: Values, rank_times: Sequence[Sign]) -> Odd | None:
     """Ranks whose own times are above their peers', iteration by iteration."""
-    tables = [
-        {
-            rank: [(iteration, value) for iteration, value, _ in items]
-            for rank, items in by_rank.items()
-            if rank != NOBODY
-        }
-        for key, by_rank in values.items()
-        if is_time(key)
-    ]
-    tables += [
-        {
-            rank: [(iteration, 1 / value) for iteration, value, _ in items if value > 0]
-            for rank, items in by_rank.items()
-            if rank != NOBODY
-        }
-        for key, by_rank in values.items()
-        if _is_rate(key)
-    ]
-    tables.append(_reported(rank_times))
-    best: tuple[float, frozenset[int]] | None = None
-    for table in tables:
-        found = _slow_ranks(table)
-        if found is not None and (best is None or found[0] > best[0]):
-            best = found
-    if best is None:
+    tables = {key: table for key in values if (table := _times_of(values, key))}
+    reported = _reported(rank_times)
+    found: dict[str | None, tuple[float, frozenset[int]]] = {
+        key: slow for key, table in tables.items() if (slow := _slow_ranks(table)) is not None
+    }
+    if (slow := _slow_ranks(reported)) is not None:
+        found[None] = slow
+    if not found:
         return None
-    ratio, ranks = best
+    key = max(found, key=lambda key: found[key][0])
+    ratio, ranks = found[key]
     lines = [
         items[-1][2]
-        for key, by_rank in values.items()
-        if is_time(key) or _is_rate(key)
-        for rank, items in sorted(by_rank.items())
+        for told in tables
+        for rank, items in sorted(values[told].items())
         if rank in ranks
     ]
     lines = lines or [sign.line for sign in rank_times if sign.ranks <= ranks]
     why = f"takes {ratio:.2f} times as long as its peers"
-    return Odd("slow", ranks, None, lines[0] if lines else None, why, lines[-6:])
+    return Odd("slow", ranks, None, lines[0] if lines else None, why, lines[-6:], key)
+
+
+def _times_of(values: Values, key: str) -> dict[int, list[tuple[int, float]]]:
+    """(iteration, time) of each rank, of a time or a rate; empty for what is neither."""
+    if not is_time(key) and not _is_rate(key):
+        return {}
+    table: dict[int, list[tuple[int, float]]] = {}
+    for rank, items in values[key].items():
+        if rank == NOBODY:
+            continue
+        if is_time(key):
+            table[rank] = [(iteration, value) for iteration, value, _ in items]
+        else:
+            table[rank] = [(iteration, 1 / value) for iteration, value, _ in items if value > 0]
+    return table
 
 
 def _reported(signs: Sequence[Sign]) -> dict[int, list[tuple[int, float]]]:

@@ -1,10 +1,20 @@
-"""What to do next, by class: a question that shows the evidence, and the page that says more."""
+"""What to do next, by class: a question that shows the evidence, and the page that says more.
+
+Each command that is given finds something in this run: its terms are those that hold for a line of the
+evidence, its ranks and hosts those that lines name.
+"""
 
 from __future__ import annotations
 
+import re
 import shlex
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
+from ranklog.limits import SECOND_NS
+from ranklog.model.answer import Line
+from ranklog.model.levels import ERROR
 from ranklog.spmd.triage.suspects import Suspect
 
 
@@ -17,23 +27,51 @@ class Step:
     runbook: str
 
 
-# Queries that show the evidence of a class; its runbook explains them.
-QUERIES = {
-    "oom_device": '"out of memory" OR OutOfMemoryError OR RESOURCE_EXHAUSTED',
-    "oom_host": '"oom-killer" OR "Killed process" OR oom_kill OR "Out Of Memory"',
-    "collective_timeout": '"Watchdog caught collective" OR "Timed out waiting" OR "last enqueued"',
-    "collective_mismatch": '"running collective" OR "Watchdog caught collective" OR MISMATCH',
-    "hardware": '"NVRM: Xid" OR "ECC error" OR "Hardware Error" OR "Node failure" OR "CUDA error"',
-    "network": '"Got completion from peer" OR "Link down" OR "No route to host"',
-    "numeric": "loss:NaN,Inf OR grad_norm:NaN,Inf OR /(?i:nan|non-finite)/ level>=ERROR",
-    "data_loader": '"DataLoader worker" OR "DataLoader timed out"',
-    "storage": '"No space left" OR "Input/output error" OR "Stale file handle" OR heckpoint',
-    "import_or_config": "level>=ERROR /Error: /",
-    "external_kill": '"CANCELLED AT" OR SIGTERM OR "death signal" OR SIGKILL',
-    "crash_signal": '"Segmentation fault" OR "Caught signal" OR "Fatal Python error" OR SIGSEGV',
-    "hang": '"most recent call first" OR /File .*, line \\d+ in /',
-    "slow": "/(?i:step_time|elapsed time|Straggler|tps)/",
-    "unknown": "level>=ERROR",
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What there is to look at. `lines` of the evidence, `ranks` and `hosts` that lines name, `series`
+    that shows it, `stacks`: whether stacks were dumped."""
+
+    lines: Sequence[Line] = ()
+    ranks: Collection[int] = ()
+    hosts: Collection[str] = ()
+    series: str | None = None
+    stacks: bool = False
+
+
+# Terms of queries that show the evidence of a class, as its runbook has them.
+QUERIES: dict[str, tuple[str, ...]] = {
+    "oom_device": ('"out of memory"', "OutOfMemoryError", "RESOURCE_EXHAUSTED"),
+    "oom_host": ('"oom-killer"', '"Killed process"', "oom_kill", '"Out Of Memory"'),
+    "collective_timeout": (
+        '"Watchdog caught collective"',
+        '"Timed out waiting"',
+        '"last enqueued"',
+        "flight:entry",
+    ),
+    "collective_mismatch": (
+        '"running collective"',
+        '"Watchdog caught collective"',
+        "MISMATCH",
+        "flight:entry",
+    ),
+    "hardware": (
+        '"NVRM: Xid"',
+        '"ECC error"',
+        '"Hardware Error"',
+        '"Node failure"',
+        '"CUDA error"',
+    ),
+    "network": ('"Got completion from peer"', '"Link down"', '"No route to host"'),
+    "numeric": ("level>=ERROR /(?i:nan|non-finite)/",),
+    "data_loader": ('"DataLoader worker"', '"DataLoader timed out"'),
+    "storage": ('"No space left"', '"Input/output error"', '"Stale file handle"', "heckpoint"),
+    "import_or_config": ("level>=ERROR /Error: /",),
+    "external_kill": ('"CANCELLED AT"', "SIGTERM", '"death signal"', "SIGKILL"),
+    "crash_signal": ('"Segmentation fault"', '"Caught signal"', '"Fatal Python error"', "SIGSEGV"),
+    "hang": ('"most recent call first"', r"/File .*, line \d+ in /", "flight:entry"),
+    "slow": ("/(?i:step_time|elapsed time|Straggler|tps)/",),
+    "unknown": ("level>=ERROR",),
 }
 _ADVICE = {
     "oom_device": "see who allocates, and what the iteration before it held",
@@ -48,45 +86,89 @@ _ADVICE = {
     "import_or_config": "every rank says the same: look at the job, not at a rank",
     "external_kill": "nobody's fault: see when it was ended, and the last checkpoint",
     "crash_signal": "see the stack of the signal's handler",
-    "hang": "dump the stacks of all ranks and group the equal ones",
+    "hang": "see what was said last",
     "slow": "compare the suspect's own times with its peers'",
     "unknown": "read the errors from the first one on",
 }
-_KILLED = "see when it was killed, and ask its host and scheduler who did"
+_PART = re.compile(r'"[^"]*"|/(?:\\.|[^/])*/|\S+')
 
 
-def next_steps(fault: str, run: str, suspects: list[Suspect]) -> list[Step]:
+def query_of(fault: str) -> str:
+    """What shows a class in any run."""
+    return " OR ".join(QUERIES[fault])
+
+
+def next_steps(
+    fault: str, run: str, suspects: Sequence[Suspect], shown: Shown | None = None
+) -> list[Step]:
     """None for a healthy run."""
     if fault == "none":
         return []
+    shown = shown or Shown()
     page = f"docs/runbooks/{fault}.md"
     name = shlex.quote(run)
-    killed = fault == "external_kill" and any(s.is_named for s in suspects)
-    found = [
-        Step(
-            _KILLED if killed else _ADVICE[fault],
-            f"ranklog search {shlex.quote(QUERIES[fault])} --run {name}",
-            page,
-        )
-    ]
+    found = [Step(_ADVICE[fault], f"ranklog {_question(fault, shown)} --run {name}", page)]
+    if fault == "hang":
+        found.insert(0, _of_stacks(shown, name, page))
     rank = next((s.rank for s in suspects if s.rank is not None), None)
-    if rank is not None:
-        found.append(
-            Step(
-                f"read the last lines of rank {rank}",
-                f"ranklog search rank:{rank} --run {name} --limit 50",
-                page,
-            )
-        )
-        found.append(
-            Step(
-                f"set rank {rank} beside a peer",
-                f"ranklog compare --run {name} --ranks {rank},{1 if rank == 0 else 0}",
-                page,
-            )
-        )
+    if rank is not None and rank in shown.ranks:
+        text = f"read the last lines of rank {rank}"
+        found.append(Step(text, f"ranklog search rank:{rank} --run {name} --limit 50", page))
+        peer = min((r for r in shown.ranks if r != rank), default=None)
+        if peer is not None:
+            text = f"set rank {rank} beside a peer"
+            command = f"ranklog compare --run {name} --ranks {rank},{peer}"
+            found.append(Step(text, command, page))
     host = next((s.host for s in suspects if s.node and s.host), None)
     if host is not None:
-        text = f"read what host {host} says"
-        found.append(Step(text, f"ranklog search {shlex.quote(f'host:{host}')} --run {name}", page))
+        found.append(Step(f"read what host {host} says", _of_host(host, shown, name), page))
     return found
+
+
+def _of_stacks(shown: Shown, name: str, page: str) -> Step:
+    if shown.stacks:
+        return Step("see who stands elsewhere", f"ranklog stacks --run {name}", page)
+    return Step("dump the stacks of all ranks and group the equal ones", None, page)
+
+
+def _of_host(host: str, shown: Shown, name: str) -> str | None:
+    if host in shown.hosts:
+        return f"ranklog search {shlex.quote(f'host:{host}')} --run {name}"
+    if any(host in line.text for line in shown.lines):
+        quoted = shlex.quote(f'"{host}"')
+        return f"ranklog search {quoted} --run {name}"
+    return None
+
+
+def _question(fault: str, shown: Shown) -> str:
+    """A command that prints the evidence, or lines around it."""
+    if shown.series is not None:
+        plain = re.fullmatch(r"[A-Za-z_][\w/.-]*", shown.series)
+        asked = shown.series if plain else f'series:"{shown.series}"'
+        return f"series {shlex.quote(asked)}"
+    terms = [term for term in QUERIES[fault] if any(_holds(term, x) for x in shown.lines)]
+    if terms:
+        return f"search {shlex.quote(' OR '.join(terms))}"
+    if not shown.lines:
+        return "search '' --limit 50"
+    times = [line.ts_ns for line in shown.lines]
+    since, until = _time(min(times)), _time(max(times) + SECOND_NS)
+    return f"search '' --since {since} --until {until}"
+
+
+def _holds(term: str, line: Line) -> bool:
+    return all(_is_said(part, line) for part in _PART.findall(term))
+
+
+def _is_said(part: str, line: Line) -> bool:
+    if part == "level>=ERROR":
+        return line.level is not None and line.level >= ERROR
+    if part.startswith("flight:"):
+        return line.metadata.get("flight") == part.removeprefix("flight:")
+    if part.startswith("/"):
+        return re.search(part[1:-1], line.text) is not None
+    return part.strip('"') in line.text
+
+
+def _time(ts_ns: int) -> str:
+    return datetime.fromtimestamp(ts_ns // SECOND_NS, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

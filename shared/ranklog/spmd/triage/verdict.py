@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ranklog.model.answer import Line
+from ranklog.spmd.flights import FlightVerdict
 from ranklog.spmd.triage.blame import Cause
 from ranklog.spmd.triage.case import Case
 from ranklog.spmd.triage.causes import find_causes
 from ranklog.spmd.triage.collectives import Waiting, judge_waiting
+from ranklog.spmd.triage.dumps import find_flight
 from ranklog.spmd.triage.exits import signal_code
 from ranklog.spmd.triage.facts import Facts, gather
 from ranklog.spmd.triage.hangs import find_hang, stuck_writer
@@ -37,13 +39,15 @@ _SUSPECTS_MAX = 8
 @dataclass(slots=True)
 class Verdict:
     """`suspects`: the likeliest first; empty where the run is healthy, was ended from outside, or
-    `undecidable`. `why` in words; `lines` show it; `facts`, `values`: what it was judged by."""
+    `undecidable`. `why` in words; `lines` show it, or the values of `series`; `facts`, `values`: what it was
+    judged by."""
 
     fault: str = "none"
     suspects: list[Suspect] = field(default_factory=list)
     undecidable: bool = False
     why: str = ""
     lines: Sequence[Line] = ()
+    series: str | None = None
     facts: Facts | None = None
     values: Values = field(default_factory=dict)
 
@@ -62,14 +66,18 @@ def _judge(case: Case, facts: Facts, values: Values) -> Verdict:
     kill = find_kill(facts)
     causes = find_causes(facts, kill)
     waiting = None if facts.ended_well else judge_waiting(facts.signs, facts.ranks, facts.exits)
+    flight = find_flight(case, facts)
     named = waiting is not None and waiting.fault == "collective_mismatch" and waiting.ranks
-    if causes and (causes[0].score > _SURE or (numbers is None and not named)):
+    recorded = flight is not None and flight.ranks
+    if causes and (causes[0].score > _SURE or (numbers is None and not named and not recorded)):
         best = causes[0]
         if not best.suspect.is_named:
             return Verdict(best.fault, [], True, best.why, best.suspect.lines)
         return Verdict(best.fault, _ordered(causes), False, best.why, best.suspect.lines)
     if numbers is not None:
         return _of_numbers(facts, numbers)
+    if flight is not None and recorded:
+        return _of_flight(facts, flight)
     if waiting is not None and named:
         return _of_waiting(facts, waiting) or Verdict()
     stuck = stuck_writer(facts)
@@ -77,6 +85,7 @@ def _judge(case: Case, facts: Facts, values: Values) -> Verdict:
         return Verdict("storage", [stuck], False, stuck.why, stuck.lines)
     return (
         _of_waiting(facts, waiting)
+        or (None if flight is None else _of_flight(facts, flight))
         or _of_killed(facts, kill)
         or _of_hang(case, facts, kill)
         or _of_kill(kill)
@@ -104,7 +113,7 @@ def _of_numbers(facts: Facts, odd: Odd) -> Verdict:
         suspect = of_ranks(facts.places, odd.ranks, 0.9, odd.why, odd.lines)
     else:
         suspect = everybody(0.8, odd.why, odd.lines)
-    return Verdict("numeric", [suspect], False, odd.why, odd.lines)
+    return Verdict("numeric", [suspect], False, odd.why, odd.lines, odd.key)
 
 
 def _of_waiting(facts: Facts, waiting: Waiting | None) -> Verdict | None:
@@ -115,6 +124,14 @@ def _of_waiting(facts: Facts, waiting: Waiting | None) -> Verdict | None:
         return Verdict(waiting.fault, [], True, waiting.why, lines)
     suspect = of_ranks(facts.places, waiting.ranks, 0.9 * waiting.sure, waiting.why, lines)
     return Verdict(waiting.fault, [suspect], False, waiting.why, lines)
+
+
+def _of_flight(facts: Facts, flight: FlightVerdict) -> Verdict:
+    fault = "collective_mismatch" if flight.kind == "mismatch" else "collective_timeout"
+    if not flight.ranks:
+        return Verdict(fault, [], True, flight.why, flight.lines)
+    suspect = of_ranks(facts.places, flight.ranks, 0.9, flight.why, flight.lines)
+    return Verdict(fault, [suspect], False, flight.why, flight.lines)
 
 
 def _of_killed(facts: Facts, kill: Kill | None) -> Verdict | None:
@@ -144,9 +161,9 @@ def _of_slow(facts: Facts, values: Values) -> Verdict | None:
     slow = find_slow(values, facts.of("rank_time"))
     if slow is None:
         late = find_slowdown(values, facts.progress.firsts)
-        return None if late is None else Verdict("slow", [], True, late.why, late.lines)
+        return None if late is None else Verdict("slow", [], True, late.why, late.lines, late.key)
     suspect = of_ranks(facts.places, slow.ranks, 0.8, slow.why, slow.lines)
-    return Verdict("slow", [suspect], False, slow.why, slow.lines)
+    return Verdict("slow", [suspect], False, slow.why, slow.lines, slow.key)
 
 
 def _of_launcher(facts: Facts) -> Verdict | None:

@@ -32,16 +32,19 @@ class _Count:
     since: int | None = None  # iteration
     since_ns: int = 0
     odd: bool = False
+    points: bool = False  # the last value was telemetry, not in a line
 
 
 @dataclass(frozen=True, slots=True)
 class NotFinite:
-    """A key that is NaN or infinite on these ranks (None: lines name none), since when."""
+    """A key that is NaN or infinite on these ranks (none: lines name none), since when. `points`: it is
+    telemetry, and no line has it."""
 
     key: str
     ranks: tuple[int, ...]
     iteration: int | None
     since_ns: int
+    points: bool = False
 
 
 class Numbers:
@@ -50,8 +53,8 @@ class Numbers:
     def __init__(self) -> None:
         self._counts: dict[str, dict[int, _Count]] = {}
 
-    def take(self, line: Line) -> None:
-        """The values of a line's metadata."""
+    def take(self, line: Line, *, points: bool = False) -> None:
+        """The values of a line's metadata. `points`: the line stands for these."""
         for key in line.metadata:
             if not is_watched(key):
                 continue
@@ -60,6 +63,7 @@ class Numbers:
                 continue
             rank = -1 if line.rank is None else line.rank
             count = self._counts.setdefault(key, {}).setdefault(rank, _Count())
+            count.points = points
             _add(count, value, line, 1 if is_loss(key) else GRADIENT_BAD_MIN)
 
     def not_finite(self) -> list[NotFinite]:
@@ -70,14 +74,14 @@ class Numbers:
             if odd:
                 first = min(odd.values(), key=lambda count: count.since_ns)
                 ranks = tuple(sorted(rank for rank in odd if rank >= 0))
-                found.append(NotFinite(key, ranks, first.since, first.since_ns))
+                found.append(NotFinite(key, ranks, first.since, first.since_ns, first.points))
         return found
 
     def to_json(self) -> dict[str, Any]:
         """For a file of state."""
         return {
             key: [
-                [rank, c.finite, c.bad, c.good, c.since, c.since_ns, c.odd]
+                [rank, c.finite, c.bad, c.good, c.since, c.since_ns, c.odd, c.points]
                 for rank, c in by_rank.items()
             ]
             for key, by_rank in self._counts.items()

@@ -73,6 +73,20 @@ class Watching:
         if newest and (self._rounds or late <= self.patience.floor_ns):  # at first all is old
             self._lags.append(min(late, _LAG_MAX_NS))
 
+    def take_values(self, points: Iterable[Line]) -> None:
+        """Points as lines that name values, in order of time. They come by another way than lines, sooner
+        or later than these: one behind them is no step back."""
+        for line in points:
+            if line.attempt < self._attempt:
+                continue
+            self._numbers.take(line, points=True)
+            if line.rank is not None:
+                self._ranks.of(line.rank).spoke(line.ts_ns)
+            highest = self._pace.highest
+            if line.iteration is not None and (highest is None or line.iteration > highest):
+                self._pace.new(line.iteration, line.ts_ns, stalled=self._stalled)
+                self._faults.went_on(self._pace)
+
     def _take_news(self, news: StreamNews, now_ns: int) -> None:
         self._streams.take(news)
         if news.attempt > self._attempt:
@@ -206,8 +220,9 @@ class Watching:
 
     def _nan(self) -> list[Condition]:
         return [
-            Condition("nan", n.key, n.since_ns, "", n.ranks, {"iteration": n.iteration})
+            Condition("nan", n.key, n.since_ns, "", n.ranks, facts)
             for n in self._numbers.not_finite()
+            for facts in [{"iteration": n.iteration, "points": n.points}]
         ]
 
     def _errors(self, now_ns: int, *, ended: bool) -> list[Condition]:

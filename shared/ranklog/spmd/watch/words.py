@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ranklog.limits import SECOND_NS
-from ranklog.spmd.triage.steps import QUERIES
+from ranklog.spmd.triage.steps import query_of
 from ranklog.spmd.watch.alerts import Condition, Notice
 from ranklog.spmd.watch.numbers import is_loss
 
@@ -117,9 +117,11 @@ def _query(first: Condition, ranks: Sequence[int]) -> str:
     if first.kind == "nan":
         name = first.subject
         key = name if re.fullmatch(r"[A-Za-z][\w.\-/]*", name) else None
+        if facts.get("points"):
+            return f'kind:point series:"{name}" value:NaN,Inf,-Inf'
         return f"{key}:NaN,Inf,-Inf" if key else f'"{name}"'
     if first.kind == "error":
-        return QUERIES[first.subject]
+        return query_of(first.subject)
     if first.kind == "exit":
         return f"level>=ERROR {whose}"
     if first.kind in ("stalled", "slow"):
