@@ -37,6 +37,7 @@ ARROWS = {
     "spmd": {"model", "layout"},
     "telemetry": {"model", "layout"},
     "answer": {"model", "layout", "plan", "merge"},
+    "compact": {"model", "layout", "plan", "store", "ingest", "delete"},
     "delete": {"model", "layout", "store", "plan", "answer"},
     "client": {
         "model",
@@ -77,6 +78,7 @@ ARROWS = {
         "demo",
         "importer",
         "ingest",
+        "compact",
         "rules",
         "store",
         "stream",
@@ -92,10 +94,11 @@ ARROWS = {
 # heavy dependency -> packages that may import it anywhere in their code
 OWNERS = {
     "duckdb": {"scan", "client"},
-    "pyarrow": {"layout", "ingest", "importer", "rules", "scan", "client"},
+    "pyarrow": {"layout", "ingest", "compact", "importer", "rules", "scan", "client"},
     "numpy": {
         "layout",
         "ingest",
+        "compact",
         "importer",
         "rules",
         "scan",

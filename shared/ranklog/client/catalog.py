@@ -13,6 +13,7 @@ from ranklog import limits
 from ranklog.client.indexes import IndexCache
 from ranklog.errors import Corrupt, NotFound
 from ranklog.layout import keys
+from ranklog.layout.bundle import is_compacted
 from ranklog.limits import DAY_NS, HOUR_NS
 from ranklog.model.frame import KIND_LINE, KIND_POINT
 from ranklog.model.index import StreamEntry
@@ -314,9 +315,10 @@ def _note_touches(key: str, from_ns: int | None, to_ns: int | None) -> bool:
 
 
 def _is_note(key: str) -> bool:
-    """Whether an index may hold no lines but that a stream ended, under the time of its arrival."""
+    """Whether an index may hold no lines but that a stream ended, under the time of its arrival; what
+    compaction made of some may hold such, too."""
     name = keys.parse_index_key(key)
-    return name.min_ts == name.max_ts
+    return name.min_ts == name.max_ts or is_compacted(name)
 
 
 def _day_of(prefix: str) -> str:

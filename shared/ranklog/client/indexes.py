@@ -7,24 +7,27 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from ranklog import limits
 from ranklog.client.index_files import IndexFiles
 from ranklog.errors import Corrupt, NewerVersion, NotFound, RanklogError
+from ranklog.layout.bundle import BUNDLED, COMPACTED, object_key, open_indexes
 from ranklog.layout.index import SegmentIndex
 from ranklog.store.protocol import Store
 
 
 @dataclass(slots=True)
 class Loaded:
-    """Indexes in the order of their keys, and the keys that could not be read with the reason."""
+    """Indexes in the order of their keys, and the keys that could not be read with the reason.
+    `opened`: keys that could be read, of bundles and of what another index replaces as well."""
 
     indexes: list[SegmentIndex] = field(default_factory=list)
     failed: list[dict[str, str]] = field(default_factory=list)
     bytes_read: int = 0
+    opened: set[str] = field(default_factory=set)
 
 
 # An index in use takes about this many times its bytes: sections are compressed, tables are objects.
@@ -44,16 +47,37 @@ class IndexCache:
         self._files = files
         self._bytes_max = bytes_max
         self._bytes = 0
-        self._kept: OrderedDict[str, SegmentIndex] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[SegmentIndex, ...]] = OrderedDict()
         self._lock = threading.Lock()
 
     def load(self, keys: Iterable[str]) -> Loaded:
-        """Every index of `keys`, less those that another of them replaces."""
+        """Every index in the objects `keys`, once, less those that another of them replaces."""
         loaded = Loaded()
         wanted = sorted(set(keys))
+        # What compaction made answers for most of the others, which then need not be read.
+        made = [key for key in wanted if _is_made(key)]
+        found = self._read(made, loaded)
+        known = _answered(found)
+        rest = [key for key in wanted if key not in found and key not in known]
+        found |= self._read(rest, loaded)
+        loaded.opened = {key for key in wanted if key in known}
+        by_key: dict[str, SegmentIndex] = {}
+        for key, item in sorted(found.items()):
+            if isinstance(item, str):
+                loaded.failed.append({"segment": key, "reason": item})
+                continue
+            loaded.opened.add(key)
+            for index in item:
+                by_key.setdefault(index.key, index)
+        loaded.indexes = [by_key[key] for key in sorted(by_key)]
+        _drop_replaced(loaded)
+        return loaded
+
+    def _read(self, wanted: list[str], loaded: Loaded) -> dict[str, tuple[SegmentIndex, ...] | str]:
+        """The indexes of each object, or why it can't be read."""
         # Held from here on: what is fetched below may drop it from the cache.
-        found: dict[str, SegmentIndex | str] = {
-            key: index for key in wanted if (index := self._cached(key)) is not None
+        found: dict[str, tuple[SegmentIndex, ...] | str] = {
+            key: kept for key in wanted if (kept := self._cached(key)) is not None
         }
         missing = [key for key in wanted if key not in found]
         width = min(limits.INDEX_GETS_IN_FLIGHT_MAX, len(missing))
@@ -64,33 +88,28 @@ class IndexCache:
             with ThreadPoolExecutor(width, thread_name_prefix="ranklog-index") as pool:
                 fetched = list(map(self._opened, missing, pool.map(self._get, missing)))
         found |= zip(missing, fetched, strict=True)
-        for key in wanted:
-            item = found[key]
-            if isinstance(item, SegmentIndex):
-                loaded.indexes.append(item)
-            else:
-                loaded.failed.append({"segment": key, "reason": item})
-        loaded.bytes_read = sum(len(item.data) for item in fetched if not isinstance(item, str))
-        _drop_replaced(loaded)
-        return loaded
+        loaded.bytes_read += sum(_size(item) for item in fetched if not isinstance(item, str))
+        return found
 
-    def _cached(self, key: str) -> SegmentIndex | None:
+    def _cached(self, key: str) -> tuple[SegmentIndex, ...] | None:
         with self._lock:
-            index = self._kept.get(key)
-            if index is not None:
+            kept = self._kept.get(key)
+            if kept is not None:
                 self._kept.move_to_end(key)
-            return index
+            return kept
 
     def _get(self, key: str) -> bytes | str:
         """An index's bytes, or the reason why there are none."""
         try:
-            kept = None if self._files is None else self._files.get(key)
+            name = object_key(key)
+            kept = None if self._files is None else self._files.get(name)
             if kept is not None:
                 return kept
-            data = self._store.get(key)
+            data = self._store.get(name)
             if self._files is not None:
-                SegmentIndex.open(data, key).check()  # nothing damaged is kept
-                self._files.put(key, data)
+                for index in open_indexes(data, name):
+                    index.check()  # nothing damaged is kept
+                self._files.put(name, data)
             return data
         except NotFound:
             # Deletion leaves what a running query may have listed: this one went another way, and
@@ -101,26 +120,44 @@ class IndexCache:
         except RanklogError as error:
             return f"index not read: {error.message}"
 
-    def _opened(self, key: str, data: bytes | str) -> SegmentIndex | str:
-        """The index, kept from now on; or the reason why it can't be read."""
+    def _opened(self, key: str, data: bytes | str) -> tuple[SegmentIndex, ...] | str:
+        """The indexes of an object, kept from now on; or the reason why they can't be read."""
         if isinstance(data, str):
             return data
         try:
-            index = SegmentIndex.open(data, key)
-            # All of it, now: damage that showed in the middle of planning would fail the query.
-            index.check()
-            _ = index.head, index.templates, index.longest_mixed
+            found = open_indexes(data, object_key(key))
+            if key != object_key(key):
+                found = tuple(index for index in found if index.key == key)
+            for index in found:
+                # All of it, now: damage that showed in the middle of planning would fail the query.
+                index.check()
+                _ = index.head, index.templates, index.longest_mixed
         except (Corrupt, NewerVersion) as error:
             return error.message
         with self._lock:
             if key in self._kept:
                 return self._kept[key]
-            self._kept[key] = index
-            self._bytes += len(index.data) * _EXPANSION
+            self._kept[key] = found
+            self._bytes += _size(found) * _EXPANSION
             while self._bytes > self._bytes_max and len(self._kept) > 1:
                 _, old = self._kept.popitem(last=False)
-                self._bytes -= len(old.data) * _EXPANSION
-        return index
+                self._bytes -= _size(old) * _EXPANSION
+        return found
+
+
+def _is_made(key: str) -> bool:
+    """Whether compaction committed this object."""
+    return f".{BUNDLED}." in key or f".{COMPACTED}." in key
+
+
+def _answered(found: Mapping[str, tuple[SegmentIndex, ...] | str]) -> set[str]:
+    """Keys of indexes that these objects hold or replace."""
+    indexes = [index for item in found.values() if not isinstance(item, str) for index in item]
+    return {index.key for index in indexes}.union(*(index.head.replaces for index in indexes))
+
+
+def _size(indexes: tuple[SegmentIndex, ...]) -> int:
+    return sum(len(index.data) for index in indexes)
 
 
 def _drop_replaced(loaded: Loaded) -> None:

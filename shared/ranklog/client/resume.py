@@ -41,9 +41,10 @@ class Progress:
         left = []
         for scan in scans:
             name = segment_name(indexes[scan.number])
-            if self.done and name not in self.late:
+            replaced = self._late_of(indexes[scan.number], newest=newest)
+            if self.done and name not in self.late and not replaced:
                 continue
-            at = self.late.get(name, self.after)
+            at = replaced[0] if replaced else self.late.get(name, self.after)
             if at is None:
                 left.append(scan)
             elif not is_beyond(at, scan.min_ts, scan.max_ts, newest=newest):
@@ -51,10 +52,26 @@ class Progress:
                 left.append(replace(scan, after=behind(at, entries)))
         return left
 
+    def _late_of(self, index: SegmentIndex, *, newest: bool) -> list[Position | None]:
+        """The first place of what was late when the last page was made and is compacted by now; all
+        of the compacted one is read from there: a line may be shown again, and none is left out."""
+        if not self.late:
+            return []
+        known = (_short(key) for key in index.head.replaces)
+        places = [self.late[name] for name in known if name in self.late]
+        if not places or None in places:
+            return places and [None]
+        at = [place for place in places if place is not None]
+        return [max(at) if newest else min(at)]
+
 
 def segment_name(index: SegmentIndex) -> str:
     """Short, and the same on every page."""
-    return hashlib.blake2b(index.key.encode(), digest_size=NAME_BYTES).hexdigest()
+    return _short(index.key)
+
+
+def _short(key: str) -> str:
+    return hashlib.blake2b(key.encode(), digest_size=NAME_BYTES).hexdigest()
 
 
 def cut_safely(lines: Sequence[Line], late: Sequence[SegmentScan], *, newest: bool) -> list[Line]:

@@ -70,6 +70,7 @@ class Beside:
 
     notes: Mapping[int, StreamNotes] = field(default_factory=dict)
     frames: tuple[FrameRef, ...] = ()
+    replaces: tuple[str, ...] = ()  # keys of the indexes that a compacted one stands for
 
 
 def find_facts(rows: Rows) -> RowFacts:
@@ -113,6 +114,7 @@ def build_segment(
         columns=columns.names,
         overflow=columns.overflow_names,
         frames=beside.frames,
+        replaces=beside.replaces,
         envelopes=envelope_templates(rows, chosen, facts.extracted, facts.opaque),
         odd_case=_has_odd_case(rows),
         bloom_key=bloom_key(grouped.filters.grams),
@@ -176,7 +178,5 @@ def build_notes(rows: Rows, beside: Beside, bounds: tuple[int, int]) -> bytes:
     """An index without a segment: what frames said of streams that have no line in this part."""
     entries, _ = stream_table(rows, np.empty(0, np.int64), beside.notes)
     low, high = bounds
-    frames = beside.frames
-    return encode_index(
-        IndexHead(INDEX_VERSION, KIND_LINE, None, 0, low, high, 0, entries, (), (), frames=frames)
-    )
+    head = IndexHead(INDEX_VERSION, KIND_LINE, None, 0, low, high, 0, entries, (), ())
+    return encode_index(replace(head, frames=beside.frames, replaces=beside.replaces))

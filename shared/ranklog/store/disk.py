@@ -93,10 +93,10 @@ class DiskStore:
         for encoded, path in walk(self._root / folder_path(folder), folder, bare, after):
             try:
                 key = encoded.decode()
-                length = os.stat(path).st_size
+                status = os.stat(path)
             except (UnicodeDecodeError, FileNotFoundError):
                 continue  # not one of ours; deleted since
-            yield ObjectInfo(key=key, length=length, etag="")
+            yield ObjectInfo(key, status.st_size, "", status.st_mtime_ns)
 
     def list_folders(self, prefix: str) -> Iterator[str]:
         """See Store. A folder without an object is not there."""

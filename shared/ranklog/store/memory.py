@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._objects: dict[str, tuple[bytes, str]] = {}
+        self._put_ns: dict[str, int] = {}
         self._keys: list[str] = []  # sorted; code point order is the order of UTF-8 bytes
         self._lock = threading.Lock()
 
@@ -36,6 +38,7 @@ class MemoryStore:
             elif if_absent:
                 raise AlreadyExists(f"the object {key} is there already")
             self._objects[key] = (bytes(data), etag)
+            self._put_ns[key] = time.time_ns()
         return etag
 
     def get(self, key: str) -> bytes:
@@ -66,8 +69,9 @@ class MemoryStore:
                     return
                 after = self._keys[at]
                 data, etag = self._objects[after]
+                modified_ns = self._put_ns.get(after)
             inclusive = False
-            yield ObjectInfo(key=after, length=len(data), etag=etag)
+            yield ObjectInfo(after, len(data), etag, modified_ns)
 
     def list_folders(self, prefix: str) -> Iterator[str]:
         """See Store."""
@@ -93,6 +97,7 @@ class MemoryStore:
         with self._lock:
             if self._objects.pop(key, None) is not None:
                 del self._keys[bisect_left(self._keys, key)]
+                self._put_ns.pop(key, None)
 
     def local_path(self, key: str) -> Path | None:
         """There is no file."""

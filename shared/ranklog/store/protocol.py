@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """One listed object. `length` in bytes."""
+    """One listed object. `length` in bytes; `modified_ns`: when it was put, by the store's clock, None
+    where the store can't say."""
 
     key: str
     length: int
     etag: str
+    modified_ns: int | None = field(default=None, compare=False)
 
 
 class Store(Protocol):

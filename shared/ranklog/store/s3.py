@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,7 @@ class S3Store:
                     key=item["Key"][len(self._prefix) :],
                     length=int(item["Size"]),
                     etag=str(item.get("ETag", "")),
+                    modified_ns=_ns(item.get("LastModified")),
                 )
 
     def list_folders(self, prefix: str) -> Iterator[str]:
@@ -151,6 +153,10 @@ class S3Store:
             yield from pages
         except Exception as error:
             raise translate(error, self._name(options["Prefix"])) from error
+
+
+def _ns(moment: datetime | None) -> int | None:
+    return None if moment is None else int(moment.timestamp()) * 1_000_000_000
 
 
 def _code(error: Exception) -> str:

@@ -1,0 +1,139 @@
+"""What one folder of indexes holds: an event hour's, or one day's of late arrivals.
+
+Everything that compaction does stays inside a folder: what replaces an index lies beside it, so that
+whoever lists the one lists the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from ranklog.errors import Corrupt, NewerVersion, NotFound
+from ranklog.ingest.commit import Place
+from ranklog.layout import keys
+from ranklog.layout.bundle import object_key, open_indexes
+from ranklog.layout.index import SegmentIndex
+from ranklog.store.protocol import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """`hour` None: late arrivals of `day`."""
+
+    tenant: str
+    hour: int | None
+    day: str = ""
+
+    @property
+    def index_prefix(self) -> str:
+        if self.hour is None:
+            return keys.index_late_prefix(self.tenant, self.day)
+        return keys.index_hour_prefix(self.tenant, self.hour)
+
+    @property
+    def data_prefix(self) -> str:
+        """Segments of this folder's indexes."""
+        name = self.index_prefix.removeprefix(keys.index_prefix(self.tenant))
+        return f"{keys.tenant_prefix(self.tenant)}data/{name}"
+
+    def place(self, source: str, first: str, last: str) -> Place:
+        """Where what compaction makes goes."""
+        return Place(self.tenant, self.hour, self.day, source, first, last, self.hour or 0)
+
+
+def folders(store: Store, tenant: str) -> Iterator[Folder]:
+    """Every folder that holds an index, late ones last."""
+    prefix = keys.index_prefix(tenant)
+    for day_folder in store.list_folders(prefix):
+        day = day_folder.removeprefix(prefix).rstrip("/")
+        for name in store.list_folders(day_folder):
+            part = name.removeprefix(day_folder).rstrip("/")
+            if day == keys.LATE:
+                yield Folder(tenant, None, part)
+            elif (hour := _hour(day, part)) is not None:
+                yield Folder(tenant, hour)
+
+
+def _hour(day: str, part: str) -> int | None:
+    try:
+        return keys.parse_hour(f"{day}T{part}")
+    except ValueError:
+        return None  # not ours: something else lies in the folder
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One object and the indexes in it. `modified_ns` None: the store can't say."""
+
+    key: str
+    name: keys.IndexName
+    modified_ns: int | None
+    length: int
+    indexes: tuple[SegmentIndex, ...]
+
+    @property
+    def is_bundle(self) -> bool:
+        return self.indexes[0].key != self.key
+
+    def age_ns(self, now_ns: int) -> int:
+        """Since it was put; 0 where nobody knows."""
+        return 0 if self.modified_ns is None else now_ns - self.modified_ns
+
+
+@dataclass(slots=True)
+class Contents:
+    """Objects of a folder and kind, in order of keys; `failed`: key -> why it can't be read."""
+
+    folder: Folder
+    kind: str
+    objects: list[Held] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def indexes(self) -> dict[str, SegmentIndex]:
+        """Every index by its key, replaced ones too, in order of keys."""
+        found = {index.key: index for held in self.objects for index in held.indexes}
+        return dict(sorted(found.items()))
+
+    def live(self) -> list[SegmentIndex]:
+        """Those that a reader looks at, in order of keys."""
+        found = self.indexes()
+        replaced = {key for index in found.values() for key in index.head.replaces}
+        return [index for key, index in found.items() if key not in replaced]
+
+    def names(self, chosen: Iterable[SegmentIndex]) -> list[keys.IndexName]:
+        """Names that a LIST finds these indexes by."""
+        wanted = {index.key for index in chosen}
+        return [
+            keys.parse_index_key(name)
+            for held in self.objects
+            for index in held.indexes
+            if index.key in wanted
+            for name in {held.key, object_key(index.key)}
+        ]
+
+
+def read_contents(store: Store, folder: Folder) -> list[Contents]:
+    """The folder by kind. What went meanwhile is left out: somebody else compacts."""
+    found: dict[str, Contents] = {}
+    for info in store.list(folder.index_prefix):
+        try:
+            name = keys.parse_index_key(info.key)
+        except Corrupt:
+            continue  # not ours: something else lies in the folder
+        contents = found.setdefault(name.kind, Contents(folder, name.kind))
+        try:
+            data = store.get(info.key)
+            indexes = open_indexes(data, info.key)
+            for index in indexes:
+                index.check()
+                _ = index.head
+        except NotFound:
+            continue
+        except (Corrupt, NewerVersion) as error:
+            contents.failed[info.key] = error.message
+            continue
+        if indexes:
+            held = Held(info.key, name, info.modified_ns, len(data), indexes)
+            contents.objects.append(held)
+    return list(found.values())
