@@ -135,9 +135,8 @@ def flight_evidence(lines: Iterable[Line]) -> FlightVerdict | None:
     if roots:
         first = min(roots, key=lambda v: (v.kind == "no_dump", v.lines[0].ts_ns if v.lines else 0))
         return _with_ranks(first, first.ranks - waiting)
-    named = [v for v in found if v.kind == "not_started"]
-    if named and len(found) == 1:
-        return named[0]
+    if len(found) == 1 and found[0].kind in ("not_started", "undecided"):
+        return found[0]
     return _with_ranks(found[0], frozenset(), "undecided", "every rank waits for another")
 
 
