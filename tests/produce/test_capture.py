@@ -282,6 +282,18 @@ def test_after_close_the_console_has_the_descriptors_back(job: Job) -> None:
     assert sorted(job.texts()) == ["captured", "captured again"]
 
 
+def test_what_was_closed_before_is_captured_all_the_same(job: Job) -> None:
+    job.run(
+        "import os; os.close(1); os.close(2)\n" + INIT + "os.write(1, b'out\\n')\n"
+        "os.write(2, b'err\\n')\n"
+        "logging.info('a line')"
+    )
+
+    assert job.texts() == ["out"]
+    assert [text for text in job.texts("stderr") if not text.startswith("ranklog:")] == ["err"]
+    assert job.texts("logging") == ["a line"]
+
+
 def test_what_is_printed_while_python_ends_is_captured_still(job: Job) -> None:
     job.run(
         "import atexit\n"

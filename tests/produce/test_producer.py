@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ranklog.produce import context, producer, spool
+from ranklog.produce import context, producer, records, spool
 from ranklog.produce.definitions import Definitions
 from ranklog.produce.identity import Identity
 from ranklog.produce.journal import JournalReader
@@ -83,6 +83,19 @@ def test_a_text_that_no_ring_takes_is_in_the_journal(made: Producer) -> None:
     records, _ = _read(made)
     assert [len(line_text(fields)) for fields in records] == [5, 400_000, 400_000, 400_000]
     assert made.records == 4
+
+
+def test_a_text_and_a_traceback_that_no_frame_takes_are_cut_and_say_so(
+    made: Producer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "TEXT_CHARACTERS_MAX", 10)
+    made.emit(20, 0, "x" * 10)
+    made.emit(20, 0, "y" * 11, None, "z" * 30)
+
+    (whole, cut), _ = _read(made)
+    assert whole[6] == "x" * 10
+    assert cut[6] == "y" * 10 + "… (1 more characters were cut)"
+    assert cut[8] == "z" * 10 + "… (20 more characters were cut)"
 
 
 def test_signal_handlers_and_destructors_that_log_amid_lines_lose_none(made: Producer) -> None:

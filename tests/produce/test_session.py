@@ -141,6 +141,65 @@ def test_nothing_written_is_lost_however_the_process_ends(job: Job, end: str) ->
     assert [x.text for x in lines_in(job.stream) if x.channel == "stdout"] == ["printed", "raw"]
 
 
+def test_what_is_logged_while_python_ends_is_taken_still(job: Job) -> None:
+    job.run(
+        "import atexit, logging\n"
+        "log = logging.getLogger('late')\n"
+        "atexit.register(lambda: log.info('registered before init'))\n"
+        "import ranklog\n"
+        "ranklog.init(run='r')\n"
+        "class Held:\n"
+        "    def __init__(self, name): self.name, self.log = name, log\n"
+        "    def __del__(self):\n"
+        "        self.log.info('destroyed %s', self.name)\n"
+        "        raise ValueError('in a destructor')\n"
+        "one = Held('of the program')\n"
+        "log.info('the last line')\n"
+    )
+
+    lines = [line for line in job.collect() if not line.text.startswith(" ")]
+    assert [line.text for line in lines if line.level == 20] == [
+        "the last line",
+        "registered before init",
+        "destroyed of the program",
+    ]
+    assert lines[-1].text == "ValueError: in a destructor"
+
+
+def test_a_process_without_descriptors_for_its_output_has_none_of_it_in_our_files(
+    job: Job,
+) -> None:
+    job.run(
+        "import os\n"
+        "for fd in range(3): os.close(fd)\n"
+        "import ranklog, logging\n"
+        "ranklog.init(run='r')\n"
+        "for fd in range(3):\n"
+        "    try: os.write(fd, b'stray')\n"
+        "    except OSError as error: logging.info('%d: %s', fd, error.strerror)\n"
+    )
+
+    assert job.texts() == [f"{fd}: Bad file descriptor" for fd in range(3)]
+
+
+def test_a_line_whose_words_can_not_be_read_is_a_line_still(job: Job) -> None:
+    job.run(
+        "import logging, ranklog\n"
+        "class Wild:\n"
+        "    def __str__(self): raise RuntimeError('no words')\n"
+        "    __repr__ = __str__\n"
+        "ranklog.init(run='r')\n"
+        "logging.info(Wild())\n"
+        "logging.info('it is %s', Wild())\n"
+        "logging.info('it is %s', Wild(), extra={'at': 1})\n"
+        "logging.info(Wild(), extra={'at': 1})\n"
+        "ranklog.log(Wild(), at=1)\n"
+    )
+
+    wild, unfilled = "<Wild>", "it is %s <tuple> (not formatted: RuntimeError('no words'))"
+    assert job.texts() == [wild, unfilled, unfilled, wild, wild]
+
+
 def test_killed_from_outside_amid_logging_every_line_that_was_confirmed_is_there(job: Job) -> None:
     program = (
         "import ranklog, logging\n"

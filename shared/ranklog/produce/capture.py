@@ -67,7 +67,8 @@ def capture_descriptors(
     captured = Captured(folder / owner.incarnation, tuple(consoles), tuple(sources))
     _start_mirror(captured)
     for path, number in zip(paths, DESCRIPTORS.values(), strict=True):
-        fd = spool.open_append(path)
+        with spool.beyond_standard():
+            fd = spool.open_append(path)
         os.dup2(fd, number)  # inheritable, as 1 and 2 are
         os.close(fd)
     spool.announce(folder, owner)

@@ -30,7 +30,8 @@ class ConsoleCopy:
     """Notes copies. Made only in processes whose descriptors are captured."""
 
     def __init__(self, captured: Captured) -> None:
-        self._notes = spool.open_append(captured.prefix.with_suffix(".copies"))
+        with spool.beyond_standard():
+            self._notes = spool.open_append(captured.prefix.with_suffix(".copies"))
         self._moved: list[tuple[logging.StreamHandler[Any], Any]] = []
 
     def write(self, text: str) -> None:

@@ -15,7 +15,7 @@ from ranklog.produce.console import ConsoleCopy
 from ranklog.produce.context import EMPTY, INHERITED, iteration_variable, process, stamp_variable
 from ranklog.produce.producer import Producer
 from ranklog.produce.records import filled
-from ranklog.produce.values import clean_metadata
+from ranklog.produce.values import clean_metadata, text_of
 
 _PLAIN = logging.LogRecord("", 0, "", 0, "", None, None).__dict__
 _PLAIN_FIELDS = len(_PLAIN)
@@ -124,7 +124,7 @@ class RanklogHandler(HandlerFields, logging.Handler):
             trace = record.exc_text
         if record.stack_info:
             trace = f"{trace}\n{record.stack_info}" if trace else record.stack_info
-        text = filled(record.msg, record.args) if record.args else str(record.msg)
+        text = filled(record.msg, record.args) if record.args else text_of(record.msg)
         self.producer.emit(record.levelno, call.site, text, clean_metadata(extra), trace)
 
     def _show_as_before(self, record: logging.LogRecord) -> None:

@@ -85,11 +85,16 @@ class Output:
             self.ring.count_drop(drops)
         self._tell("ring full")
 
-    def close(self) -> None:
-        """Say good-bye; what was dropped is told."""
+    def say_goodbye(self) -> None:
+        """What was dropped is told; more lines may come."""
         for reason, lines in self._dropped.items():
             self.define([DROP, lines, reason])
+        self._dropped.clear()
         self.define([CLOSED])
+
+    def close(self) -> None:
+        """Say good-bye, and let go of the files."""
+        self.say_goodbye()
         self.abandon()
         if self.ring is not None:
             self.ring.close()

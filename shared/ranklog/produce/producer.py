@@ -33,7 +33,7 @@ from ranklog.produce.records import (
     SERIES,
     SITE,
     TELEMETRY,
-    TEXT_CHARACTERS_MAX,
+    bounded,
     filled,
     pack_plain,
     text_bytes,
@@ -49,6 +49,7 @@ from ranklog.produce.ring import (
     Ring,
 )
 from ranklog.produce.rings import WORKER_RING_BYTES, ring_bytes, rings_folder
+from ranklog.produce.values import text_of
 
 # Definitions of each kind; what comes later is told with each of its lines.
 DEFINED_MAX = 65_536
@@ -209,13 +210,12 @@ class Producer(ProducerFields):
         if out is None:
             return
         context, inline = self._context()
-        if len(text) > TEXT_CHARACTERS_MAX:
-            text = text[:TEXT_CHARACTERS_MAX]
         if inline:
             metadata = {**inline, **(metadata or {})}
-        fields: list[Any] = [LINE, ts_ns or now_ns(), level, site, context, self._iteration(), text]
+        fields: list[Any] = [LINE, ts_ns or now_ns(), level, site, context, self._iteration()]
+        fields.append(bounded(text))
         if metadata or trace:
-            fields += [metadata or None, trace]
+            fields += [metadata or None, trace and bounded(trace)]
         out.write(records.encode(fields), level >= 30, drop_class(level))
 
     def moment(self) -> Moment:
@@ -241,7 +241,7 @@ class Producer(ProducerFields):
         if self._output is None and self._reopen() is None:
             return
         site = call.site or self.site_number(call.file, call.line, call.function, call.logger)
-        text = filled(message, arguments) if arguments else str(message)
+        text = filled(message, arguments) if arguments else text_of(message)
         self.emit(call.level, site, text)
 
     def count_drop(self, drops: int) -> None:
@@ -384,6 +384,11 @@ class Producer(ProducerFields):
         refused = spool.read_refused(self.folder, self.process.incarnation)
         return min(target, max(0, target - acknowledged) + refused)
 
+    def say_goodbye(self) -> None:
+        """The process is about to end. What it logs still is taken, and delivered when it is gone."""
+        if self._output is not None:
+            self._output.say_goodbye()
+
     def close(self) -> None:
         """The end of this process's lines; later ones are dropped."""
         self._closed = True
@@ -427,7 +432,8 @@ class Producer(ProducerFields):
         self._records_at_end = 0
 
     def _open(self) -> Output:
-        out = Output(self.folder, self.process.incarnation, self._rings, self._ring_bytes)
+        with spool.beyond_standard():
+            out = Output(self.folder, self.process.incarnation, self._rings, self._ring_bytes)
         self.process = replace(self.process, files=out.files)
         spool.announce(self.folder, self.process)
         self._output, self.ring = out, out.ring

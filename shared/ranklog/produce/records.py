@@ -29,9 +29,10 @@ from typing import Any
 import msgpack
 
 from ranklog import limits
+from ranklog.produce.values import text_of
 
 SITE, CONTEXT, LINE, DROP, CLOSED, TELEMETRY, MANIFEST, CALL, SERIES = range(9)
-# Longer texts are cut; a frame could not carry them.
+# Longer texts and tracebacks are cut, which is said at their end.
 TEXT_CHARACTERS_MAX = 8 * limits.MIB
 # Arguments that may be formatted later.
 DEFERRABLE = frozenset([int, float, str, bool, type(None)])
@@ -62,18 +63,24 @@ pack_plain: Callable[[Any], bytes] = _shared.pack if _HAS_GIL else encode
 
 def text_bytes(message: Any) -> bytes:
     """UTF-8 of a message; lone surrogates are kept."""
-    text = message if type(message) is str else str(message)
+    text = message if type(message) is str else text_of(message)
     try:
         return text.encode()
     except UnicodeEncodeError:
         return text.encode("utf-8", "surrogatepass")
 
 
+def bounded(text: str) -> str:
+    """The text; of one that no frame could carry the beginning, and how much is not there."""
+    over = len(text) - TEXT_CHARACTERS_MAX
+    return text if over <= 0 else f"{text[:TEXT_CHARACTERS_MAX]}… ({over} more characters were cut)"
+
+
 def filled(message: Any, arguments: Any) -> str:
     """A message and its arguments as one text; a single mapping is for `%(name)s`, as in logging."""
     if type(arguments) is tuple and len(arguments) == 1 and isinstance(arguments[0], Mapping):
         arguments = arguments[0] or arguments
-    return formatted(message if type(message) is str else str(message), arguments)
+    return formatted(message if type(message) is str else text_of(message), arguments)
 
 
 def decode(body: bytes) -> list[Any]:
@@ -92,4 +99,5 @@ def formatted(template: str, arguments: Any) -> str:
     try:
         return str(template % arguments)
     except Exception as error:
-        return f"{template} {arguments!r:.300} (not formatted: {error!r})"
+        told = text_of(arguments)  # their repr, unless one of them has none
+        return f"{template} {told:.300} (not formatted: {error!r})"

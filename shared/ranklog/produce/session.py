@@ -29,7 +29,7 @@ from ranklog.produce.identity import identify
 from ranklog.produce.producer import Producer
 from ranklog.produce.starting import KINDS_NAMED, is_known_kind, resolved, spool_of
 from ranklog.produce.surroundings import forget_other_host, here, tell_if_alone
-from ranklog.produce.values import clean_metadata
+from ranklog.produce.values import clean_metadata, text_of
 
 if TYPE_CHECKING:
     from ranklog.produce.describing import Description
@@ -84,11 +84,23 @@ class Session:
         self._fast.install()
         telemetry.attach(self.producer)
 
-    def close(self, timeout_s: float, *, ending: bool = False) -> int:
-        """Detach, end the stream, wait; how many records are not delivered.
+    def end(self, timeout_s: float) -> int:
+        """The process does: wait; how many records are not delivered.
 
-        `ending`: the process does too, and what it prints until then is captured still.
+        Nothing is detached: destructors, threads that go on, and what was registered with atexit
+        before us log still.
         """
+        timeout_s = telemetry.settle(timeout_s)
+        if self._captured is not None and os.getpid() == self._pid:
+            finish_capture(self._captured)
+        began = time.monotonic()
+        if self.description is not None:
+            self.description.finish(EXIT_WAIT_S)
+        self.producer.say_goodbye()
+        return self.producer.flush(max(0.0, timeout_s - (time.monotonic() - began)))
+
+    def close(self, timeout_s: float) -> int:
+        """Detach, end the stream, wait; how many records are not delivered."""
         timeout_s = telemetry.settle(timeout_s)
         telemetry.attach(None)
         if self._fast is not None:
@@ -101,10 +113,10 @@ class Session:
         if self._copy is not None:
             self._copy.close()
         if self._captured is not None and os.getpid() == self._pid:
-            (finish_capture if ending else release_descriptors)(self._captured)
+            release_descriptors(self._captured)
         began = time.monotonic()
         if self.description is not None:
-            self.description.finish(EXIT_WAIT_S if ending else timeout_s)
+            self.description.finish(timeout_s)
         self.producer.close()
         return self.producer.flush(max(0.0, timeout_s - (time.monotonic() - began)))
 
@@ -254,7 +266,7 @@ def log(text: str, level: str | int = INFO, **metadata: Any) -> None:
         call = producer.call_at(sys._getframe(1), None, INFO if number is None else number)
         values = clean_metadata(metadata) if metadata else None
         if values:
-            producer.emit(call.level, call.site, str(text), values)
+            producer.emit(call.level, call.site, text_of(text), values)
         else:
             producer.line(call, text)
     except Exception:
@@ -293,26 +305,25 @@ def flush(timeout_s: float = 5.0) -> int:
 
 def close(timeout_s: float = EXIT_WAIT_S) -> int:
     """End this process's stream, and undo what `init` attached; as `flush`."""
-    return _close(timeout_s, ending=False)
-
-
-def _close(timeout_s: float, *, ending: bool) -> int:
     global _session
     session, _session = _session, None
     if session is None:
         return 0
     try:
-        return session.close(timeout_s, ending=ending)
+        return session.close(timeout_s)
     except Exception:
         trouble.swallow("closing")
         return 0
 
 
-def _close_at_exit() -> None:
+def _end_at_exit() -> None:
     """A launcher delivers what is in the spool; without one, a container may end with us."""
-    if _session is not None:
-        launched = _session.producer.process.launched
-        _close(0.0 if launched else EXIT_WAIT_S, ending=True)
+    if _session is None:
+        return
+    try:
+        _session.end(0.0 if _session.producer.process.launched else EXIT_WAIT_S)
+    except Exception:
+        trouble.swallow("ending")
 
 
 def handler() -> logging.Handler:
@@ -333,5 +344,5 @@ def _collector_environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "RANKLOG_DISABLED": "1"}
 
 
-atexit.register(_close_at_exit)
+atexit.register(_end_at_exit)
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -115,6 +115,24 @@ def open_append(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
+@contextlib.contextmanager
+def beyond_standard() -> Iterator[None]:
+    """What is opened meanwhile is none of 0, 1 and 2, though the process was started without them.
+
+    What it prints, or what C code does, would be in our files else.
+    """
+    held: list[int] = []
+    try:
+        with contextlib.suppress(OSError):  # none left: whoever opens next is told
+            while (fd := os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)) <= 2:
+                held.append(fd)
+            os.close(fd)
+        yield
+    finally:
+        for fd in held:
+            os.close(fd)
+
+
 def announce(spool: Path, process: ProcessFiles) -> None:
     """Tell the collector of a process; its files are there already."""
     target = spool / f"{process.incarnation}.process"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from time import monotonic_ns
 from typing import Any
 
+from ranklog.limits import METADATA_STRING_BYTES_MAX
 from ranklog.produce import output, records, ring, trouble
 from ranklog.produce.clock import OFFSET_NS
 from ranklog.produce.compiled import hot
@@ -142,8 +143,8 @@ def _write_whole(producer: Producer, values: Mapping[str, Any], dims: dict[str, 
 
 
 def _defined(producer: Producer, key: Any, values: Mapping[str, Any], dims: dict[str, Any]) -> int:
-    """The word of a series; 0 where it has none: too many, or names that are no words."""
-    plain = all(type(name) is str for name in values)
+    """The word of a series; 0 where it has none: too many, or names that are no words, or too long."""
+    plain = all(type(name) is str and 4 * len(name) <= METADATA_STRING_BYTES_MAX for name in values)
     if not plain or not values or len(producer.series) >= DEFINED_MAX:
         return 0
     number = producer.define_series(list(values), clean_metadata(dims) or None)

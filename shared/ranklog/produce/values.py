@@ -33,7 +33,7 @@ def clean_value(value: Any) -> int | float | str | None:
         return float(value)
     if hasattr(value, "dtype"):
         return _clean_array(value)
-    return cut(_text_of(value))
+    return cut(text_of(value))
 
 
 def _clean_array(value: Any) -> int | float | str | None:
@@ -49,8 +49,8 @@ def _clean_array(value: Any) -> int | float | str | None:
         item = value.item()
         if isinstance(item, (int, float, str)):
             return clean_value(item)
-        return cut(_text_of(item))
-    return cut(_text_of(value))
+        return cut(text_of(item))
+    return cut(text_of(value))
 
 
 def _is_on_host(device: Any) -> bool:
@@ -60,7 +60,8 @@ def _is_on_host(device: Any) -> bool:
     return name == "cpu"
 
 
-def _text_of(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """`str()` of a stranger's value, or its type where that raises."""
     try:
         return str(value)
     except Exception:  # a stranger's __str__
