@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import socket
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -13,12 +14,14 @@ import numpy as np
 import pytest
 
 from ranklog.api import series as api_series
+from ranklog.api import serve
 from ranklog.api.keys import Keys, hash_key
 from ranklog.api.local import make_handler
 from ranklog.api.serve import make_server
 from ranklog.client import Client
+from ranklog.client import series as client_series
 from ranklog.client.series_answer import SeriesAnswer
-from ranklog.errors import BadInput, BadQuery, TooLarge
+from ranklog.errors import BadInput, BadQuery, TooLarge, Unavailable
 from ranklog.store.memory import MemoryStore
 from tests.client.test_search import put
 from tests.client.test_series import RUN, metric, put_points, record
@@ -94,12 +97,11 @@ def test_answers_are_equal(words: dict[str, Any], local: Client, remote: Client)
 
 
 def test_what_does_not_fit_comes_in_pages(
-    local: Client, remote: Client, monkeypatch: pytest.MonkeyPatch
+    url: str, local: Client, remote: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = local.series("*", run=RUN)
     monkeypatch.setattr(api_series, "RESPONSE_BYTES_MAX", api_series._TRAILER_BYTES + 7_000)
-    parts = list(remote.stream_series("*", run=RUN))
-    assert len(parts) > 2
+    assert json.loads(post(url, {"query": "*", "run": RUN, "columns": True}))["next"]
     assert shown(remote.series("*", run=RUN)) == shown(whole)
     monkeypatch.setattr(api_series, "RESPONSE_BYTES_MAX", api_series._TRAILER_BYTES + 100)
     with pytest.raises(TooLarge):
@@ -133,3 +135,85 @@ def test_errors_are_equal(local: Client, remote: Client) -> None:
             client.series('"text"', run=RUN)
         with pytest.raises(BadInput):
             client.series("loss", run=RUN, max_points=3)
+
+
+def test_a_stream_has_what_the_answer_has(local: Client, remote: Client) -> None:
+    """Each series when it is ready; what there is to say of all of them last."""
+    words: dict[str, Any] = {"run": RUN, "detect": True, "max_points": 8}
+    whole = local.series("*", **words)
+    *parts, last = remote.stream_series("*", **words)
+    assert [len(part) for part in parts] == [1] * len(whole) and len(last) == 0
+    rows = [row for part in parts for row in shown(part)]
+    assert sorted(rows, key=repr) == sorted(shown(whole), key=repr)
+    assert [row["series"] for row in rows] != sorted(row["series"] for row in rows)
+    assert sum(part.left_out for part in parts) == whole.left_out
+    assert parts[0].downsampled() is not None
+    assert last.trailer()["completeness"] == whole.trailer()["completeness"]
+    assert last.report.run_ids == whole.report.run_ids
+
+
+def test_the_last_line_of_a_stream_speaks_of_all_series(url: str, local: Client) -> None:
+    body: dict[str, Any] = {"query": "*", "run": RUN, "detect": True, "max_points": 8}
+    *rows, last = map(json.loads, post(url, body, "application/x-ndjson").splitlines())
+    whole = local.series(**body)
+    assert sorted(map(repr, rows)) == sorted(map(repr, whole.rows()))
+    trailer = whole.trailer()
+    assert sorted(map(repr, last["events"])) == sorted(map(repr, trailer["events"]))
+    assert last["downsampled"] == trailer["downsampled"]
+    assert last["completeness"] == trailer["completeness"]
+
+
+def broken_after_one(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    real = client_series.stream_series
+
+    def parts(*given: Any) -> Iterator[SeriesAnswer]:
+        yield next(iter(real(*given)))
+        raise error
+
+    monkeypatch.setattr(client_series, "stream_series", parts)
+
+
+def test_a_part_comes_before_the_next_is_ready(
+    remote: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what goes wrong behind it is an error with its own words, or a connection that broke off."""
+    broken_after_one(monkeypatch, TooLarge("too much", hint="less"))
+    found = remote.stream_series("*", run=RUN)
+    assert len(next(found)) == 1
+    with pytest.raises(TooLarge, match="too much"):
+        list(found)
+
+
+def test_a_stream_that_breaks_off_is_no_answer(
+    remote: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken_after_one(monkeypatch, RuntimeError("a bug"))
+    with pytest.raises(Unavailable):
+        list(remote.stream_series("*", run=RUN))
+
+
+def test_where_nothing_streams_the_same_lines_come_in_pages(
+    local: Client, remote: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As behind Lambda."""
+    monkeypatch.setattr(serve, "Caller", lambda: None)
+    monkeypatch.setattr(api_series, "RESPONSE_BYTES_MAX", api_series._TRAILER_BYTES + 7_000)
+    parts = list(remote.stream_series("*", run=RUN))
+    rows = [row for part in parts for row in shown(part)]
+    assert sorted(rows, key=repr) == sorted(shown(local.series("*", run=RUN)), key=repr)
+    assert len(parts[-1]) == 0 and parts[-1].next is None
+
+
+def test_a_client_of_http_1_0_gets_the_lines_and_the_end(url: str) -> None:
+    host, _, port = url.removeprefix("http://").partition(":")
+    body = json.dumps({"query": "loss", "run": RUN}).encode()
+    head = (
+        f"POST /v1/series HTTP/1.0\r\nAuthorization: Bearer {KEY}\r\nAccept: application/x-ndjson\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(head.encode() + body)
+        answer = b"".join(iter(lambda: connection.recv(65_536), b""))
+    said, _, lines = answer.partition(b"\r\n\r\n")
+    assert b"chunked" not in said
+    assert "report" in [json.loads(line) for line in lines.splitlines()][-1]

@@ -19,12 +19,20 @@ from pydantic import BaseModel
 
 from ranklog._version import VERSION
 from ranklog.api import models
-from ranklog.api.answers import OCTETS, respond_lines, respond_rows, respond_tail, respond_text
+from ranklog.api.answers import (
+    NDJSON,
+    OCTETS,
+    respond_lines,
+    respond_rows,
+    respond_tail,
+    respond_text,
+    wants_ndjson,
+)
 from ranklog.api.caller import grant_of
 from ranklog.api.problems import PROBLEM, problem_of
 from ranklog.api.resolver import Pool, Resolver
 from ranklog.api.scopes import PUBLIC
-from ranklog.api.series import respond_series
+from ranklog.api.series import respond_series, stream_series
 from ranklog.api.settings import Settings
 from ranklog.client import Client
 from ranklog.errors import (
@@ -155,20 +163,13 @@ def _add_reading(app: Resolver, client: Callable[[], Client]) -> None:
 
     @app.post("/v1/series", responses=_answers(models.SeriesPage, "series"))
     def series(body: Annotated[models.SeriesBody, Body()]) -> Response[str]:
-        found = client().series(
-            body.query,
-            **_restrictions(body),
-            by=body.by,
-            every=body.every,
-            aggregate=body.aggregate,
-            max_points=body.max_points,
-            stat=body.stat,
-            detect=body.detect,
-            superseded=body.superseded,
-            timeout_s=body.timeout,
-        )
+        asked = _series_words(body)
+        headers = app.current_event.headers
+        if app.can_stream and wants_ndjson(headers) and body.cursor is None:
+            app.parts = stream_series(client().stream_series(**asked), columns=body.columns)
+            return respond_text("", NDJSON)
         return respond_series(
-            found, app.current_event.headers, columns=body.columns, behind=body.cursor
+            client().series(**asked), headers, columns=body.columns, behind=body.cursor
         )
 
     @app.post("/v1/compare", responses=_answers(models.Rows, "hunks"))
@@ -302,6 +303,21 @@ def _asked(body: models.SearchBody) -> dict[str, Any]:
         "context": body.context,
         "explain": body.explain,
         "full_scan": body.full_scan,
+    }
+
+
+def _series_words(body: models.SeriesBody) -> dict[str, Any]:
+    return {
+        "query": body.query,
+        **_restrictions(body),
+        "by": body.by,
+        "every": body.every,
+        "aggregate": body.aggregate,
+        "max_points": body.max_points,
+        "stat": body.stat,
+        "detect": body.detect,
+        "superseded": body.superseded,
+        "timeout_s": body.timeout,
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import queue
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -32,11 +32,17 @@ _NO_MEMBERS = frozenset(["body", "constrained-str", "int"])
 
 
 class Resolver(APIGatewayHttpResolver):
-    """One request at a time. `grant` is who asks and for what; None where anyone may."""
+    """One request at a time. `grant` is who asks and for what; None where anyone may.
+
+    `can_stream`: whether who called takes an answer in `parts`, which a route may set: texts that
+    follow the body, each as it is ready.
+    """
 
     def __init__(self) -> None:
         self._event: APIGatewayProxyEventV2 | None = None
         self.grant: Grant | None = None
+        self.can_stream = False
+        self.parts: Iterator[str] | None = None
         super().__init__(enable_validation=True)
         self.exception_handler(RanklogError)(problem_of)
         self.exception_handler(RequestValidationError)(_invalid)
@@ -67,11 +73,12 @@ class Resolver(APIGatewayHttpResolver):
         """Resolve one event of who asks."""
         self._event = APIGatewayProxyEventV2(dict(event))
         self.grant = grant
+        self.can_stream = getattr(context, "can_stream", False)
         try:
-            return self.resolve(event, context)
+            response = self.resolve(event, context)
+            return response if self.parts is None else {**response, "parts": self.parts}
         finally:
-            self._event = None
-            self.grant = None
+            self._event = self.grant = self.parts = None
 
     def _call_route(self, route: Any, route_arguments: dict[str, str]) -> Any:
         """Once the route is known, and before a word of the request is read: may they?"""

@@ -1,15 +1,18 @@
-"""Series as a body that fits into a response: as many as fit, and a cursor for the others."""
+"""Series as a body that fits into a response: as many as fit, and a cursor for the others; or, where
+the caller takes an answer in parts, as lines that follow each other as they are ready."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.event_handler import Response
 
 from ranklog.api.answers import JSON, NDJSON, respond_text, wants_ndjson
-from ranklog.errors import TooLarge
+from ranklog.api.problems import problem_of
+from ranklog.errors import RanklogError, TooLarge
 from ranklog.limits import RESPONSE_BYTES_MAX
 
 if TYPE_CHECKING:
@@ -51,6 +54,38 @@ def respond_series(
         return respond_text(body, NDJSON)
     body = f'{{"{name}":[{",".join(rows)}],{_dump(shown.trailer())[1:]}'
     return respond_text(body, JSON)
+
+
+def stream_series(parts: Iterator[SeriesAnswer], *, columns: bool) -> Iterator[str]:
+    """Lines of NDJSON, as above. The first part is waited for here, so that what is wrong with the
+    question is still an error of the whole; what breaks later is a last line `{"problem": …}`."""
+    first = next(parts)
+    return _lines(chain([first], parts), columns=columns)
+
+
+def _lines(parts: Iterable[SeriesAnswer], *, columns: bool) -> Iterator[str]:
+    whole: dict[str, Any] = {"events": [], "downsampled": None, "aggregate": None}
+    said: dict[str, Any] = {}
+    try:
+        for part in parts:
+            for group in range(len(part)):
+                yield "".join(f"{text}\n" for text in _texts(part, group, columns=columns))
+            said = part.trailer()
+            _add(whole, said)
+    except RanklogError as error:
+        yield f'{{"problem":{problem_of(error).body}}}\n'
+    else:
+        yield f"{_dump({**said, **whole})}\n"
+
+
+def _add(whole: dict[str, Any], said: dict[str, Any]) -> None:
+    """What one part says of its series, beside what others said of theirs."""
+    whole["events"] += said["events"]
+    whole["aggregate"] = whole["aggregate"] or said["aggregate"]
+    thinned, before = said["downsampled"], whole["downsampled"]
+    if thinned is not None and before is not None:
+        thinned |= {name: thinned[name] + before[name] for name in ("read", "shown")}
+    whole["downsampled"] = thinned or before
 
 
 def _texts(answer: SeriesAnswer, group: int, *, columns: bool) -> list[str]:

@@ -6,7 +6,7 @@ import base64
 import ipaddress
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,6 +21,13 @@ Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
 
 # A client that sends nothing for so long loses its connection, and its thread comes back.
 IDLE_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """In place of Lambda's context: here an answer may come in parts."""
+
+    can_stream: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +123,7 @@ class _RequestHandler(BaseHTTPRequestHandler):
         event = event_of(
             self.command, self.path, dict(self.headers.items()), body, self.client_address[0]
         )
-        self._send(self.handler(event, None))
+        self._send(self.handler(event, Caller()))
 
     do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_HEAD = _answer
 
@@ -138,6 +145,9 @@ class _RequestHandler(BaseHTTPRequestHandler):
         self._send({"statusCode": status, "headers": headers, "body": refused.body})
 
     def _send(self, response: Mapping[str, Any]) -> None:
+        if "parts" in response:
+            self._send_parts(response, response["parts"])
+            return
         raw = response.get("body") or ""
         coded = response.get("isBase64Encoded")
         body = base64.b64decode(raw) if coded else str(raw).encode("utf-8", "surrogatepass")
@@ -148,6 +158,25 @@ class _RequestHandler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
+
+    def _send_parts(self, response: Mapping[str, Any], parts: Iterable[str]) -> None:
+        """Each part when it is ready. One that breaks ends the connection without the last chunk, which
+        tells who reads that something is missing."""
+        chunked = self.request_version != "HTTP/1.0"
+        self.close_connection = True
+        self.send_response(int(response["statusCode"]))
+        for name, value in (response.get("headers") or {}).items():
+            self.send_header(name, str(value))
+        self.send_header(
+            *(("Transfer-Encoding", "chunked") if chunked else ("Connection", "close"))
+        )
+        self.end_headers()
+        for part in parts:
+            data = part.encode("utf-8", "surrogatepass")
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data) if chunked else data)
+        if chunked:
+            self.wfile.write(b"0\r\n\r\n")
+            self.close_connection = False
 
     def log_message(self, format: str, *args: Any) -> None:
         """The handler's own log says what it did."""

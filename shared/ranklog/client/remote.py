@@ -11,6 +11,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,9 +60,18 @@ class Remote:
 
     def _ask(self, method: str, path: str, words: Mapping[str, Any]) -> dict[str, Any]:
         """The JSON object that the API answers. Raises what the problem says."""
+        with self._answer(method, path, words) as answer:
+            data = answer.read()
+        return _object(data, self._url + path)
+
+    @contextmanager
+    def _answer(
+        self, method: str, path: str, words: Mapping[str, Any], accept: str = "application/json"
+    ) -> Iterator[Any]:
+        """The response, to be read inside the block. Raises what the problem says."""
         given = {name: value for name, value in words.items() if value not in (None, (), [], "")}
         url, body = self._url + path, None
-        headers = {"Accept": "application/json"}
+        headers = {"Accept": accept}
         if method == "POST":
             body = json.dumps(given).encode()
             headers["Content-Type"] = "application/json"
@@ -72,7 +82,7 @@ class Remote:
         request = urllib.request.Request(url, body, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
-                data = answer.read()
+                yield answer
         except urllib.error.HTTPError as error:
             with error:
                 raise _problem(error.code, error.read()) from error
@@ -82,7 +92,6 @@ class Remote:
             raise errors.Unavailable(
                 f"{self._url} does not answer: {why}", hint="check the address, or try again"
             ) from error
-        return _object(data, url)
 
     def search(self, query: str, given: Restrictions, options: SearchOptions) -> Answer:
         wanted, order, pin = options.limit, options.order, options.pin
@@ -237,22 +246,44 @@ class Remote:
         return OutliersAnswer(found["outliers"], found["summary"], completeness, report)
 
     def series(self, query: str, given: Restrictions, options: SeriesOptions) -> SeriesAnswer:
-        from ranklog.client.series_json import joined_answers
+        from ranklog.client.series_json import joined_answers, read_answer, series_words
 
-        return joined_answers(list(self.stream_series(query, given, options)))
+        words: dict[str, Any] = {**given, "query": query, **series_words(options)}
+        parts: list[SeriesAnswer] = []
+        while not parts or parts[-1].next is not None:
+            words |= {"cursor": parts[-1].next if parts else None}
+            parts.append(read_answer(self._ask("POST", "/v1/series", words)))
+        return joined_answers(parts)
 
     def stream_series(
         self, query: str, given: Restrictions, options: SeriesOptions
     ) -> Iterator[SeriesAnswer]:
-        from ranklog.client.series_json import read_answer, series_words
+        """Line by line as `ranklog serve` sends them; of a deployed API page by page."""
+        from ranklog.client.series_json import read_answer, read_part, series_words
 
         words: dict[str, Any] = {**given, "query": query, **series_words(options)}
         while True:
-            part = read_answer(self._ask("POST", "/v1/series", words))
-            yield part
-            if part.next is None:
+            found: dict[str, Any] = {}
+            for found in self._rows("/v1/series", words):
+                if "series" in found:
+                    yield read_part(found, options)
+            if "report" not in found:
+                raise errors.Unavailable("the answer broke off", hint="try again")
+            words |= {"cursor": found["next"]}
+            if found["next"] is None:
+                yield read_answer({**found, "series": []})
                 return
-            words |= {"cursor": part.next}
+
+    def _rows(self, path: str, words: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """The objects of an answer that comes a line each. Raises what a problem among them says."""
+        with self._answer("POST", path, words, "application/x-ndjson") as answer:
+            for line in answer:
+                found = _object(line, self._url + path)
+                if "problem" in found:
+                    raise _problem(
+                        found["problem"]["status"], json.dumps(found["problem"]).encode()
+                    )
+                yield found
 
     def triage(self, query: str, given: Restrictions) -> Triage:
         found = self._ask("POST", "/v1/triage", {**given, "query": query})

@@ -11,7 +11,9 @@ import numpy as np
 from ranklog.client.remote import read_completeness, read_report
 from ranklog.client.series_answer import Series, SeriesAnswer, cut_groups
 from ranklog.client.series_options import SeriesOptions
+from ranklog.model.answer import Report
 from ranklog.model.point import canonical_json
+from ranklog.telemetry.downsample import METHOD
 from ranklog.telemetry.table import ABSENT, Grouped, Names, PointTable, empty_table, joined
 
 _FLOATS = {"NaN": np.nan, "Infinity": np.inf, "-Infinity": -np.inf}
@@ -47,8 +49,8 @@ def read_answer(found: Mapping[str, Any]) -> SeriesAnswer:
             np.cumsum([0, *sizes]).astype(np.int64),
         ),
         read=np.array([one["read"] for one in series], np.int64),
-        completeness=read_completeness(found["completeness"]),
-        report=read_report(found["report"]),
+        completeness=read_completeness(found.get("completeness", {})),
+        report=read_report(found["report"]) if "report" in found else Report(),
         counts=counts,
         aggregate=found["aggregate"],
         method=None if thinned is None else thinned["method"],
@@ -58,6 +60,13 @@ def read_answer(found: Mapping[str, Any]) -> SeriesAnswer:
         _event(event, group) for group, one in enumerate(series) for event in one["events"]
     ]
     return answer
+
+
+def read_part(one: Mapping[str, Any], options: SeriesOptions) -> SeriesAnswer:
+    """One series of an answer that comes line by line; how complete it is the last line says."""
+    thinned = {"method": METHOD} if len(one["values"]) < one["read"] else None
+    beside = {"downsampled": thinned, "aggregate": options.folds, "next": None}
+    return read_answer({**beside, "series": [one]})
 
 
 def _event(event: Mapping[str, Any], group: int) -> dict[str, Any]:
