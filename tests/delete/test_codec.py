@@ -14,9 +14,9 @@ from ranklog.plan.overlap import union
 from ranklog.store.memory import MemoryStore
 
 ROWS = Deleted("ab" * 16, "llama", "17", 0, 3, 492_312, 4, ((0, 3), (7, 8)))
-TOMBSTONE = Tombstone(LINES, 5, "ada", "asked", "secret", (), (ROWS,))
+TOMBSTONE = Tombstone(LINES, 5, "ada", "asked", "secret", (), (ROWS,), (("0a", 2, 5),))
 GOLDEN = (
-    b'{"kind":"lines","launches":[],"query":"secret","rows":[["abababababababababababababababab",'
+    b'{"frames":[["0a",2,5]],"kind":"lines","launches":[],"query":"secret","rows":[["abababababababababababababababab",'
     b'"llama","17",0,3,492312,4,[0,3,4,1]]],"version":1,"when_ns":5,"who":"ada","why":"asked"}'
 )
 

@@ -244,6 +244,13 @@ COMMANDS: tuple[Command, ...] = (
         example="ranklog delete 'customer_id:4711' --run llama-8b --why 'request 93'",
     ),
     Command(
+        "audit",
+        "says of every frame whether it is stored as it was sent, deleted, dropped, missing or altered",
+        "ranklog.cli.audit",
+        tuple(flag for flag in flags.WHERE if flag.name != "--api") + flags.AUDIT,
+        example="ranklog audit --run llama-8b --store s3://logs",
+    ),
+    Command(
         "agent",
         "sends what ranks of this host log, until none does; `agent status` tells what it does",
         "ranklog.cli.agent",

@@ -354,6 +354,12 @@ MISSING = (
     Flag("--all", "those who said it as well"),
 )
 
+AUDIT = (
+    Flag("--run", "frames with rows of this run: NAME, NAME@LAUNCH, NAME@*", "NAME"),
+    Flag("--all", "every frame, verified ones too"),
+    Flag("--log", "in place of that: what administrators did, when, who and why"),
+)
+
 DELETE = (
     Flag("--dry-run", "say what would be deleted, and delete nothing"),
     Flag("--yes", "do not ask"),
@@ -418,6 +424,9 @@ ALL: tuple[tuple[Flag, ...], ...] = (
     INGEST,
     EXPORT,
     MISSING,
+    AUDIT,
+    COMPACT,
+    REINDEX,
     DELETE,
     SERVE,
     KEYS,

@@ -39,6 +39,7 @@ def encode_tombstone(tombstone: Tombstone) -> bytes:
             ]
             for item in tombstone.rows
         ],
+        "frames": [list(frames) for frames in tombstone.frames],
     }
     return json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
 
@@ -60,6 +61,7 @@ def decode_tombstone(data: bytes, key: str) -> Tombstone:
 def _tombstone(body: dict[str, Any]) -> Tombstone:
     kind = str(body["kind"])
     return Tombstone(
+        frames=tuple((str(agent), first, end) for agent, first, end in body["frames"]),
         kind=kind,
         when_ns=int(body["when_ns"]),
         who=str(body["who"]),

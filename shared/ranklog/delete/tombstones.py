@@ -70,7 +70,8 @@ def fold(tombstones: Mapping[str, Tombstone]) -> Tombstones:
             rows.append(item if not twice else _less(item, twice))
     launches = frozenset(names for item in tombstones.values() for names in item.launches)
     folded = {stream: tuple(union(found)) for stream, found in ranges.items()}
-    return Tombstones(tuple(sorted(tombstones)), folded, launches, tuple(rows))
+    frames = tuple(sorted({part for item in tombstones.values() for part in item.frames}))
+    return Tombstones(tuple(sorted(tombstones)), folded, launches, tuple(rows), frames)
 
 
 def _less(item: Deleted, twice: int) -> Deleted:

@@ -90,4 +90,17 @@ class Batch:
 
 def frame_ref(item: Received) -> FrameRef:
     """The frame, for who audits."""
-    return FrameRef(item.frame.agent, item.frame.number, item.header_hash)
+    frame = item.frame
+    return FrameRef(
+        frame.agent,
+        frame.number,
+        item.header_hash,
+        frame.previous,
+        item.payload_hash,
+        tuple(
+            (entry.stream.stream_id, entry.first_seq, entry.first_seq + entry.rows)
+            for entry in frame.streams
+            if entry.rows
+        ),
+        sum(drop.lines for entry in frame.streams for drop in entry.drops),
+    )

@@ -32,6 +32,7 @@ class Received:
     frame: Frame
     arrival_ns: int
     header_hash: str
+    payload_hash: str = ""
 
 
 def read_records(
@@ -62,7 +63,8 @@ def read_record(record: Record, seals: Seals | None = None) -> Received:
         seals.check(peeked.header.tenant, record.data, arrival_ns)
     frame = decode_frame(record.data, peeked)
     check_frame(frame)
-    return Received(frame, arrival_ns, peeked.header_hash)
+    payload_hash = peeked.header.payload_hash.hex()
+    return Received(frame, arrival_ns, peeked.header_hash, payload_hash)
 
 
 # --- what the codec leaves to ingest -----------------------------------------------------------

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from ranklog import limits
+from ranklog.layout.frame_refs import frame_parts_to_map, frames_with_parts
 from ranklog.layout.packed import pack_column, pack_pairs, unpack_column, unpack_pairs
 from ranklog.model.frame import Drop, Fence, StreamEnd
 from ranklog.model.index import (
@@ -45,6 +46,7 @@ def head_to_map(head: IndexHead) -> dict[str, Any]:
         "columns": list(head.columns),
         "overflow": list(head.overflow),
         "frames": _frames_to_map(head.frames),
+        **frame_parts_to_map(head.frames),
         "replaces": list(head.replaces),
         "bloom": head.bloom_key,
         "envelopes": None if head.envelopes is None else list(head.envelopes),
@@ -68,7 +70,7 @@ def head_from_map(data: dict[str, Any], version: int) -> IndexHead:
         row_groups=_groups_from_map(data["groups"], version),
         columns=tuple(data["columns"]),
         overflow=tuple(data["overflow"]),
-        frames=_frames_from_map(data["frames"]),
+        frames=frames_with_parts(_frames_from_map(data["frames"]), data.get("frame_parts")),
         replaces=tuple(data["replaces"]),
         bloom_key=data["bloom"],
         envelopes=None if envelopes is None else tuple(envelopes),

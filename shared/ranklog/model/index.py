@@ -129,11 +129,20 @@ class TemplateRows:
 
 @dataclass(frozen=True, slots=True)
 class FrameRef:
-    """Which frames the batch held: for audit."""
+    """A frame that the batch held, as its header says it: for audit. Indexes of before have no more than
+    the first three, and `parts` None.
+
+    `previous`: hash of the header before; `payload_hash` of its canonical columns; `parts`: (stream_id,
+    first seq, end seq) of its rows; `dropped`: lines that policies left out before they got a seq.
+    """
 
     agent: str
     number: int
     header_hash: str
+    previous: str = ""
+    payload_hash: str = ""
+    parts: tuple[tuple[str, int, int], ...] | None = None
+    dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True)

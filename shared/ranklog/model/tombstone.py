@@ -36,7 +36,8 @@ class Deleted:
 @dataclass(frozen=True, slots=True)
 class Tombstone:
     """One deletion. `launches`: (run, launch) that are hidden whole, whatever arrives of them later;
-    `kind`: what it came from: lines (a query), launch, retention."""
+    `kind`: what it came from: lines (a query), launch, retention. `frames`: (agent, first, end) numbers of
+    frames whose headers went with the indexes that retention removed."""
 
     kind: str
     when_ns: int
@@ -45,6 +46,7 @@ class Tombstone:
     query: str
     launches: tuple[tuple[str, str], ...] = ()
     rows: tuple[Deleted, ...] = ()
+    frames: tuple[tuple[str, int, int], ...] = ()
 
     @property
     def lines(self) -> int:
@@ -60,6 +62,7 @@ class Tombstones:
     streams: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     launches: frozenset[tuple[str, str]] = frozenset()
     rows: tuple[Deleted, ...] = ()
+    frames: tuple[tuple[str, int, int], ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.keys)
