@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,17 @@ def test_the_page_names_class_suspects_timeline_evidence_and_next_steps(triage: 
     assert "ranklog compare --run sick@import --ranks 1,0" in out
     assert "docs/runbooks/unknown.md" in out
     assert "run sick@import" in err
+
+
+def test_each_command_that_is_printed_works_as_it_is_printed(
+    triage: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = triage("--run", "sick")
+    commands = [row.strip() for row in out.splitlines() if row.startswith("    ranklog ")]
+    assert [row.split()[1] for row in commands] == ["search", "search", "compare"]
+    for command in commands:
+        assert main(shlex.split(command)[1:]) == 0
+        assert capsys.readouterr().out
 
 
 def test_a_healthy_run_is_said_to_be_one(triage: Any) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ranklog.cli.main import main
 from ranklog.client import Client
 from ranklog.errors import BadInput, NotFound
 from ranklog.importer import import_paths
@@ -17,6 +19,7 @@ from ranklog.model.frame import CallSite, StreamEnd
 from ranklog.model.record import Record
 from ranklog.model.stream import Stream
 from ranklog.store.memory import MemoryStore
+from ranklog.store.open import open_store
 from ranklog.stream.builder import FrameBuilder
 from ranklog.stream.frames import encode_frame
 from tests.faults.score import names_class, names_culprit
@@ -234,3 +237,18 @@ def test_several_suspects_are_named_by_their_group(
     [suspect] = found.suspects
     assert (found.fault, suspect["ranks"]) == ("slow", sorted(slow))
     assert (suspect["group"], suspect["name"]) == (group, name)
+
+
+@pytest.mark.parametrize("fault", ["nan_rank", "loss_spike", "xid_host", "slow_rank", "link_flap"])
+def test_next_steps_find_something(
+    fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    simulate(7, fault=fault, ranks=8).write(str(tmp_path / "job"))
+    url = str(tmp_path / "store")
+    store = open_store(url, create=True)
+    import_paths([str(tmp_path / "job")], store=store, tenant="default", run="job", now_ns=NOW_NS)
+    commands = [step["command"] for step in Client(store=store).triage(run="job")["next_steps"]]
+    assert commands
+    for command in filter(None, commands):
+        assert main([*shlex.split(command)[1:], "--store", url]) == 0, command
+        assert capsys.readouterr().out

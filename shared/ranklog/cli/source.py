@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +48,13 @@ def source_of(arguments: argparse.Namespace, environ: Mapping[str, str] = os.env
     if store:
         return Source(store, None, tenant)
     return Source(str(local_store(environ)), None, tenant, implied=True)
+
+
+def at_source(command: str, arguments: argparse.Namespace) -> str:
+    """A command that is shown, with the options of this one that say where lines are."""
+    named = {name: getattr(arguments, name, None) for name in ("store", "api", "tenant")}
+    options = [f"--{name} {shlex.quote(value)}" for name, value in named.items() if value]
+    return " ".join([command, *options])
 
 
 def local_store(environ: Mapping[str, str] = os.environ) -> Path:

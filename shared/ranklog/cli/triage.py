@@ -8,7 +8,7 @@ from pathlib import Path
 from ranklog.cli.arguments import query_text
 from ranklog.cli.console import Console
 from ranklog.cli.scope import restrictions, say_completeness, say_scope
-from ranklog.cli.source import open_client
+from ranklog.cli.source import at_source, open_client
 from ranklog.cli.times import zone_of
 from ranklog.cli.triage_page import render_page
 from ranklog.cli.triage_view import show_triage
@@ -23,6 +23,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if not arguments.run:
         raise BadInput("triage of which run?", hint="--run NAME")
     found = open_client(arguments).triage(query_text(arguments), **restrictions(arguments))
+    for step in found["next_steps"]:
+        step["command"] = step["command"] and at_source(step["command"], arguments)
     if arguments.html:
         page = render_page(found.to_json(), zone)
         _write(Path(arguments.html), page)

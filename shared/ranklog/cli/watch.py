@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ranklog.cli.arguments import query_text
 from ranklog.cli.console import Console
 from ranklog.cli.scope import FOUND, restrictions
-from ranklog.cli.source import open_client
+from ranklog.cli.source import at_source, open_client
 from ranklog.cli.times import shown_time, zone_of
 from ranklog.cli.watch_send import call_webhook, check_webhook, run_command
 from ranklog.errors import BadInput
@@ -60,6 +60,7 @@ def _show(console: Console, found: Round, arguments: argparse.Namespace, zone: t
     if found.trouble is not None:
         console.note(f"{found.trouble}; it is asked again")
     for alert in found.notices:
+        alert["command"] = at_source(alert["command"], arguments)
         if console.json:
             console.object(alert)
         else:

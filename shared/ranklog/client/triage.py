@@ -49,10 +49,11 @@ def triage_run(reader: Reader, query: str, given: Restrictions) -> Triage:
     sums = sum_streams(run.scope.entries(), gone=run.scope.gone())
     attempts = sorted({item.stream.attempt for item in sums}) or [0]
     attempt = _chosen(given.get("attempt"), attempts)
-    case = fetch_case(run, sums, attempt, newest=attempt == attempts[-1])
+    newest = attempt == attempts[-1]
+    case = fetch_case(run, sums, attempt, newest=newest)
     verdict = judge(case)
     _name_groups(run, sums, attempt, verdict)
-    return answer_of(run, case, attempt, verdict)
+    return answer_of(run, case, attempt, verdict, newest=newest)
 
 
 def _chosen(wanted: str | int | None, attempts: Sequence[int]) -> int:

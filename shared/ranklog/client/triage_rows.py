@@ -19,8 +19,8 @@ from ranklog.spmd.triage.verdict import Verdict
 _SUSPECT_LINES = 6
 
 
-def answer_of(run: Search, case: Case, attempt: int, verdict: Verdict) -> Triage:
-    """The page of a judged case."""
+def answer_of(run: Search, case: Case, attempt: int, verdict: Verdict, *, newest: bool) -> Triage:
+    """The page of a judged case. `newest`: whether it is the last attempt."""
     facts = verdict.facts
     assert facts is not None
     completeness = run.completeness()
@@ -29,6 +29,7 @@ def answer_of(run: Search, case: Case, attempt: int, verdict: Verdict) -> Triage
     named |= {r for s in verdict.suspects if isinstance(s.ranks, frozenset) for r in s.ranks}
     run_id = run.scope.run_ids[0]
     checkpoint = last_checkpoint(facts.signs)
+    shown = _shown(case, verdict, None if newest else attempt)
     result: dict[str, Any] = {
         "run": run_id,
         "attempt": attempt,
@@ -45,14 +46,13 @@ def answer_of(run: Search, case: Case, attempt: int, verdict: Verdict) -> Triage
         if checkpoint is None
         else {"iteration": checkpoint.iteration, "complete": checkpoint.complete},
         "next_steps": [
-            _step(step)
-            for step in next_steps(verdict.fault, run_id, verdict.suspects, _shown(case, verdict))
+            _step(step) for step in next_steps(verdict.fault, run_id, verdict.suspects, shown)
         ],
     }
     return Triage(result, completeness, run.report)
 
 
-def _shown(case: Case, verdict: Verdict) -> Shown:
+def _shown(case: Case, verdict: Verdict, attempt: int | None) -> Shown:
     """What commands of next steps can show."""
     lines = [*verdict.lines, *(line for suspect in verdict.suspects for line in suspect.lines)]
     series = verdict.series
@@ -64,6 +64,7 @@ def _shown(case: Case, verdict: Verdict) -> Shown:
         frozenset(case.stream_hosts.values()),
         series,
         any(line.rank is not None and "flight" not in line.metadata for line in case.dumps),
+        attempt,
     )
 
 

@@ -90,6 +90,12 @@ def test_stacks_are_grouped_where_there_are_some() -> None:
     assert (first.command, first.text.split()[0]) == (None, "dump")
 
 
+def test_commands_name_an_attempt_that_is_not_the_newest() -> None:
+    assert commands(ranks=[3], attempt=1)[1][-6:] == [
+        "--run", "a run@1", "--attempt", "1", "--limit", "50",
+    ]  # fmt: skip
+
+
 def test_a_healthy_run_needs_nothing() -> None:
     assert next_steps("none", "job@1", []) == []
     assert set(QUERIES) == set(CLASSES) - {"none"}

@@ -30,13 +30,14 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Shown:
     """What there is to look at. `lines` of the evidence, `ranks` and `hosts` that lines name, `series`
-    that shows it, `stacks`: whether stacks were dumped."""
+    that shows it, `stacks`: whether stacks were dumped; `attempt`: one that is not the newest."""
 
     lines: Sequence[Line] = ()
     ranks: Collection[int] = ()
     hosts: Collection[str] = ()
     series: str | None = None
     stacks: bool = False
+    attempt: int | None = None
 
 
 # Terms of queries that show the evidence of a class, as its runbook has them.
@@ -86,7 +87,7 @@ _ADVICE = {
     "import_or_config": "every rank says the same: look at the job, not at a rank",
     "external_kill": "nobody's fault: see when it was ended, and the last checkpoint",
     "crash_signal": "see the stack of the signal's handler",
-    "hang": "see what was said last",
+    "hang": "see where ranks stand",
     "slow": "compare the suspect's own times with its peers'",
     "unknown": "read the errors from the first one on",
 }
@@ -107,7 +108,10 @@ def next_steps(
     shown = shown or Shown()
     page = f"docs/runbooks/{fault}.md"
     name = shlex.quote(run)
-    found = [Step(_ADVICE[fault], f"ranklog {_question(fault, shown)} --run {name}", page)]
+    if shown.attempt is not None:
+        name += f" --attempt {shown.attempt}"
+    text, question = _question(fault, shown)
+    found = [Step(text, f"ranklog {question} --run {name}", page)]
     if fault == "hang":
         found.insert(0, _of_stacks(shown, name, page))
     rank = next((s.rank for s in suspects if s.rank is not None), None)
@@ -140,20 +144,20 @@ def _of_host(host: str, shown: Shown, name: str) -> str | None:
     return None
 
 
-def _question(fault: str, shown: Shown) -> str:
-    """A command that prints the evidence, or lines around it."""
+def _question(fault: str, shown: Shown) -> tuple[str, str]:
+    """(advice, a command that prints the evidence, or lines around it)."""
     if shown.series is not None:
         plain = re.fullmatch(r"[A-Za-z_][\w/.-]*", shown.series)
         asked = shown.series if plain else f'series:"{shown.series}"'
-        return f"series {shlex.quote(asked)}"
+        return _ADVICE[fault], f"series {shlex.quote(asked)}"
     terms = [term for term in QUERIES[fault] if any(_holds(term, x) for x in shown.lines)]
     if terms:
-        return f"search {shlex.quote(' OR '.join(terms))}"
+        return _ADVICE[fault], f"search {shlex.quote(' OR '.join(terms))}"
     if not shown.lines:
-        return "search '' --limit 50"
+        return "read what was said last", "search '' --limit 50"
     times = [line.ts_ns for line in shown.lines]
     since, until = _time(min(times)), _time(max(times) + SECOND_NS)
-    return f"search '' --since {since} --until {until}"
+    return "read what was said then", f"search '' --since {since} --until {until}"
 
 
 def _holds(term: str, line: Line) -> bool:
