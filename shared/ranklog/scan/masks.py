@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.compute as pc
 
 from ranklog.layout import schema
 from ranklog.model import query as q
@@ -30,9 +29,9 @@ from ranklog.plan.tasks import (
     SegmentScan,
 )
 from ranklog.plan.values import number_values
-from ranklog.scan.arrays import flags
 from ranklog.scan.fields import regex
 from ranklog.scan.numeric import Mask, Numbers, numbers_mask, present_in
+from ranklog.scan.texts import literal_mask, regex_mask
 
 Masks: TypeAlias = "tuple[Mask, Mask]"
 _NUMERIC = {
@@ -142,11 +141,11 @@ class Evaluator:
 
     def _text(self, expr: q.Contains | q.Matches) -> Mask:
         if isinstance(expr, q.Contains):
-            return flags(pc.match_substring(self.texts, expr.literal))
+            return literal_mask(self.texts, expr.literal)
         pattern = regex(expr.pattern, expr.flags)
         if _UNICODE.search(pattern) or (_FOLDED.search(pattern) and not pattern.isascii()):
             raise Unsupported
-        return flags(pc.match_substring_regex(self.texts, pattern))
+        return regex_mask(self.texts, expr.pattern, expr.flags)
 
 
 def among(values: npt.NDArray[Any], ranges: Pairs) -> Mask:
