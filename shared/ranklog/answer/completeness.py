@@ -324,7 +324,8 @@ def _watermark(state: _StreamState, window: Window, gaps: Sequence[tuple[int, in
     if not gaps and _proven(state, window):
         return window.to_ns if window.to_ns is not None else state.last_ts
     before = gaps[0][0] if gaps else state.reached
-    return max((part.high for part in state.parts if part.end <= before), default=0)
+    # not `high`: of an entry with several ranges it is the last one's, behind the hole
+    return max((part.after for part in state.parts if part.end <= before), default=0)
 
 
 def absent_ranks(

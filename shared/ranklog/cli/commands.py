@@ -39,6 +39,7 @@ SERIES_QUERY = Positional(
     many=True,
 )
 READING = flags.WHERE + flags.RESTRICTIONS
+STORED = tuple(flag for flag in flags.WHERE if flag.name != "--api")
 
 COMMANDS: tuple[Command, ...] = (
     Command(
@@ -235,6 +236,20 @@ COMMANDS: tuple[Command, ...] = (
         example="ranklog sql 'SELECT rank, count(*) FROM lines GROUP BY rank' --run llama-8b",
     ),
     Command(
+        "compact",
+        "merges small segments and indexes of closed hours, and deletes what they replaced, after a grace",
+        "ranklog.cli.compact",
+        STORED + flags.COMPACT,
+        example="ranklog compact --store ./logs --dry-run",
+    ),
+    Command(
+        "reindex",
+        "writes indexes from segments, where they were deleted or damaged",
+        "ranklog.cli.reindex",
+        STORED + flags.REINDEX,
+        example="ranklog reindex --store ./logs",
+    ),
+    Command(
         "delete",
         "deletes the lines that match a query, or a run whole: no answer shows them any more",
         "ranklog.cli.delete",
@@ -242,6 +257,17 @@ COMMANDS: tuple[Command, ...] = (
         (QUERY,),
         query=True,
         example="ranklog delete 'customer_id:4711' --run llama-8b --why 'request 93'",
+    ),
+    Command(
+        "retention",
+        "set SPAN, clear, show or apply: how long lines are kept, and letting go of what is older",
+        "ranklog.cli.retention",
+        tuple(flag for flag in flags.WHERE if flag.name != "--api") + flags.RETENTION,
+        (
+            Positional("ACTION", "set, clear, show or apply"),
+            Positional("SPAN", "how long, such as 90d or 36h; at least a day", optional=True),
+        ),
+        example="ranklog retention set 90d --run 'llama-*' --store s3://logs",
     ),
     Command(
         "audit",

@@ -354,6 +354,13 @@ MISSING = (
     Flag("--all", "those who said it as well"),
 )
 
+RETENTION = (
+    Flag("--run", "runs whose name fits, with * and ? (default: every run)", "PATTERN"),
+    Flag("--dry-run", "say what apply would do, and do nothing"),
+    Flag("--why", "the reason, for the log of actions", "TEXT", ""),
+    Flag("--who", "on whose behalf (default: the user of this machine)", "NAME"),
+)
+
 AUDIT = (
     Flag("--run", "frames with rows of this run: NAME, NAME@LAUNCH, NAME@*", "NAME"),
     Flag("--all", "every frame, verified ones too"),
@@ -404,6 +411,29 @@ RULES = (
     ),
 )
 
+_DRY_RUN = Flag("--dry-run", "only say what would be done")
+
+COMPACT = (
+    Flag(
+        "--hour",
+        "this event hour, in UTC, such as 2026-03-01T07; several times for several (default: every "
+        "hour, and late arrivals)",
+        "HOUR",
+        repeat=True,
+    ),
+    _DRY_RUN,
+)
+
+REINDEX = (
+    _DRY_RUN,
+    Flag(
+        "--drop-damaged",
+        "delete damaged indexes that none could be put in the place of, once every segment beside "
+        "them has one: what they said of streams is lost",
+    ),
+)
+
+
 ALL: tuple[tuple[Flag, ...], ...] = (
     WHERE,
     RESTRICTIONS,
@@ -425,6 +455,7 @@ ALL: tuple[tuple[Flag, ...], ...] = (
     EXPORT,
     MISSING,
     AUDIT,
+    RETENTION,
     COMPACT,
     REINDEX,
     DELETE,

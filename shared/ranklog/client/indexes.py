@@ -55,12 +55,12 @@ class IndexCache:
         loaded = Loaded()
         wanted = sorted(set(keys))
         # What compaction made answers for most of the others, which then need not be read.
-        made = [key for key in wanted if _is_made(key)]
-        found = self._read(made, loaded)
-        known = _answered(found)
-        rest = [key for key in wanted if key not in found and key not in known]
-        found |= self._read(rest, loaded)
-        loaded.opened = {key for key in wanted if key in known}
+        found: dict[str, tuple[SegmentIndex, ...] | str] = {}
+        for source in (COMPACTED, BUNDLED, None):
+            known = _answered(found)
+            of_source = (key for key in wanted if source is None or f".{source}." in key)
+            found |= self._read([k for k in of_source if k not in found and k not in known], loaded)
+        loaded.opened = known.intersection(wanted)
         by_key: dict[str, SegmentIndex] = {}
         for key, item in sorted(found.items()):
             if isinstance(item, str):
@@ -143,11 +143,6 @@ class IndexCache:
                 _, old = self._kept.popitem(last=False)
                 self._bytes -= _size(old) * _EXPANSION
         return found
-
-
-def _is_made(key: str) -> bool:
-    """Whether compaction committed this object."""
-    return f".{BUNDLED}." in key or f".{COMPACTED}." in key
 
 
 def _answered(found: Mapping[str, tuple[SegmentIndex, ...] | str]) -> set[str]:

@@ -42,9 +42,9 @@ class Folder:
         return Place(self.tenant, self.hour, self.day, source, first, last, self.hour or 0)
 
 
-def folders(store: Store, tenant: str) -> Iterator[Folder]:
-    """Every folder that holds an index, late ones last."""
-    prefix = keys.index_prefix(tenant)
+def folders(store: Store, tenant: str, *, kind: str = "index") -> Iterator[Folder]:
+    """Every folder that holds an index (`kind` "data": a segment), late ones last."""
+    prefix = f"{keys.tenant_prefix(tenant)}{kind}/"
     for day_folder in store.list_folders(prefix):
         day = day_folder.removeprefix(prefix).rstrip("/")
         for name in store.list_folders(day_folder):
@@ -89,6 +89,9 @@ class Contents:
     kind: str
     objects: list[Held] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
+    damaged: dict[str, bytes] = field(
+        default_factory=dict
+    )  # of `failed` those that no reader can read
 
     def indexes(self) -> dict[str, SegmentIndex]:
         """Every index by its key, replaced ones too, in order of keys."""
@@ -132,6 +135,8 @@ def read_contents(store: Store, folder: Folder) -> list[Contents]:
             continue
         except (Corrupt, NewerVersion) as error:
             contents.failed[info.key] = error.message
+            if isinstance(error, Corrupt):
+                contents.damaged[info.key] = data
             continue
         if indexes:
             held = Held(info.key, name, info.modified_ns, len(data), indexes)

@@ -14,9 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ranklog.compact.metadata import Metadata
-from ranklog.compact.streams import Hidden, Streams
+from ranklog.compact.streams import Described, Hidden, Streams
 from ranklog.layout import schema
-from ranklog.layout.index import SegmentIndex
 from ranklog.layout.rows import I32, I64, NO_HEAD, Rows
 from ranklog.model.frame import NO_ITERATION, NO_LEVEL, NO_SITE, STREAM_RANK, CallSite
 
@@ -34,7 +33,7 @@ _NUMBERS = {
 
 
 def read_lines(
-    indexes: Sequence[SegmentIndex], segments: Sequence[bytes | None], hidden: Hidden
+    indexes: Sequence[Described], segments: Sequence[bytes | None], hidden: Hidden
 ) -> tuple[Rows, Streams]:
     """Rows of the segments, in the order of the indexes; None where an index has only notes.
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from ranklog.compact.contents import Contents
 from ranklog.compact.lines import read_lines
 from ranklog.compact.points import read_points
-from ranklog.compact.streams import Hidden, Streams, rows_that_count
+from ranklog.compact.streams import Described, Hidden, Streams, rows_that_count
 from ranklog.errors import Corrupt, NotFound
 from ranklog.ingest.commit import Place, is_stale, put_index, put_segment
 from ranklog.layout import keys
@@ -72,7 +72,7 @@ def merge(
     counted = rows_that_count(made.rows, made.streams.hidden)
     stored = sum(len(data) for data in segments if data is not None)
     parts = split_runs(made.rows, counted, stored)
-    replaces = _replaces(chosen)
+    replaces = _replaces(contents, chosen)
     place = contents.folder.place(COMPACTED, _digest(chosen), str(len(chosen)))
     key = place.index_key(contents.kind, _bounds(contents.names(chosen)))
     besides = _besides(made, parts, replaces)
@@ -115,7 +115,7 @@ def read_segment(store: Store, index: SegmentIndex) -> bytes | None:
 
 
 def material(
-    kind: str, indexes: Sequence[SegmentIndex], segments: Sequence[bytes | None], hidden: Hidden
+    kind: str, indexes: Sequence[Described], segments: Sequence[bytes | None], hidden: Hidden
 ) -> Material:
     """Rows of the segments. Raises Corrupt."""
     try:
@@ -212,11 +212,14 @@ def _put_segments(
     return encode_bundle(list(zip(names, indexes, strict=True)))
 
 
-def _replaces(chosen: Sequence[SegmentIndex]) -> tuple[str, ...]:
-    """These and all they replace, also what is gone by now: a copy of its index may be committed by
-    who was stopped meanwhile, and its segment would be missed."""
+def _replaces(contents: Contents, chosen: Sequence[SegmentIndex]) -> tuple[str, ...]:
+    """These, all they replace, and bundles that hold nothing else. What is gone by now is named, too: a
+    copy of its index may be committed by who was stopped meanwhile, and its segment would be missed."""
     named = {index.key for index in chosen}
-    return tuple(sorted(named.union(*(index.head.replaces for index in chosen))))
+    named = named.union(*(index.head.replaces for index in chosen))
+    bundles = (held for held in contents.objects if held.is_bundle)
+    named |= {held.key for held in bundles if named.issuperset(i.key for i in held.indexes)}
+    return tuple(sorted(named))
 
 
 def _bounds(names: Iterable[keys.IndexName]) -> tuple[int, int]:

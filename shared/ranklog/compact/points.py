@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ranklog.compact.lines import number_column
-from ranklog.compact.streams import Hidden, Streams
+from ranklog.compact.streams import Described, Hidden, Streams
 from ranklog.layout import point_schema as ps
-from ranklog.layout.index import SegmentIndex
 from ranklog.layout.point_index import SeriesTable
 from ranklog.layout.point_rows import F64, PointRows, SummaryRows
 from ranklog.layout.rows import I32, I64
@@ -51,7 +50,7 @@ class _Part:
 
 
 def read_points(
-    indexes: Sequence[SegmentIndex], segments: Sequence[bytes | None], hidden: Hidden
+    indexes: Sequence[Described], segments: Sequence[bytes | None], hidden: Hidden
 ) -> tuple[PointRows, Streams]:
     """Records of the segments, in the order of the indexes; None where an index has only notes."""
     streams = Streams()

@@ -7,16 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ranklog.layout.build import StreamNotes
+from ranklog.layout.point_index import SeriesTable
 from ranklog.layout.rows import I32, I64, StreamRows
 from ranklog.model.frame import Drop, Fence, StreamEnd
 from ranklog.model.index import FrameRef, IndexHead, StreamEntry
 from ranklog.model.stream import Stream
 from ranklog.plan.overlap import union
+
+
+class Described(Protocol):
+    """What reading a segment needs to know of it: an index, or what the segment says itself."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def head(self) -> IndexHead: ...
+    @property
+    def series(self) -> SeriesTable: ...
+
 
 # Rows of a stream that were deleted: half-open seq ranges, sorted, coalesced.
 Hidden = Callable[[StreamEntry], Sequence[tuple[int, int]]]

@@ -46,16 +46,18 @@ def encode_bundle(members: Sequence[tuple[str, bytes]]) -> bytes:
 
 def open_indexes(data: bytes, key: str) -> tuple[SegmentIndex, ...]:
     """The indexes of an object: one, or a bundle's. Raises Corrupt, NewerVersion."""
-    if len(data) < _PREFIX.size or data[:4] != MAGIC or _version(data) < BUNDLE_VERSION:
+    if data[:4] != MAGIC or _version(data) < BUNDLE_VERSION:
         return (SegmentIndex.open(data, key),)
     if _version(data) > BUNDLE_VERSION:
         raise NewerVersion(
             f"index of version {_version(data)}, this is {BUNDLE_VERSION}: {key}",
             hint="update ranklog",
         )
-    _, _, _, check, size = _PREFIX.unpack_from(data)
+    if len(data) < _PREFIX.size:
+        raise Corrupt(f"damaged bundle of indexes: {key}")
+    _, _, nothing, check, size = _PREFIX.unpack_from(data)
     stored = data[_PREFIX.size : _PREFIX.size + size]
-    if len(stored) != size or zlib.crc32(stored) != check:
+    if nothing or len(stored) != size or zlib.crc32(stored) != check:
         raise Corrupt(f"damaged bundle of indexes: {key}")
     names, lengths = _table(stored, key)
     edges = list(accumulate(lengths, initial=_PREFIX.size + size))

@@ -1,0 +1,58 @@
+"""`ranklog compact`: merge small segments and indexes, delete what has had its grace."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING
+
+from ranklog.cli.console import Console
+from ranklog.cli.scope import FOUND
+from ranklog.cli.source import open_store_of
+from ranklog.errors import BadInput
+
+if TYPE_CHECKING:
+    from ranklog.compact.compacting import CompactReport
+
+
+def run(arguments: argparse.Namespace, console: Console) -> int:
+    """One pass. It can be stopped, repeated and run beside others at any time."""
+    from ranklog.compact.compacting import Compactor
+    from ranklog.delete.tombstones import load
+
+    store, tenant = open_store_of(arguments, create=False)
+    hours = None if arguments.hour is None else [_hour(text) for text in arguments.hour]
+    hidden = load(store, tenant).hidden
+    compactor = Compactor(store, tenant, time.time_ns(), hidden, arguments.dry_run)
+    report = compactor.run(hours)
+    if console.json:
+        console.object({"report": report.to_json()})
+    else:
+        _show(console, report, dry_run=arguments.dry_run)
+    for key, reason in report.failed.items():
+        console.note(f"left as it is: {key}: {reason}")
+    return FOUND
+
+
+def _hour(text: str) -> int:
+    from ranklog.layout.keys import parse_hour
+
+    try:
+        return parse_hour(text)
+    except ValueError as error:
+        raise BadInput(f"not an hour: {text}", hint="UTC, such as 2026-03-01T07") from error
+
+
+def _show(console: Console, report: CompactReport, *, dry_run: bool) -> None:
+    would = "would be " if dry_run else ""
+    console.line(
+        f"{report.merged:,} indexes with their segments {would}merged into {report.merges:,}; "
+        f"{report.bundled:,} indexes {would}bundled into {report.bundles:,}; "
+        f"{report.deleted + report.orphans:,} objects {would}deleted"
+    )
+    if report.dropped:
+        console.note(f"{report.dropped:,} rows left out: deleted, or there twice")
+    if report.pinned:
+        console.note(f"{report.pinned:,} replaced objects stay: a pinned question looks at them")
+    if report.busy:
+        console.note(f"{report.busy:,} hours left to another compactor that is at them")
