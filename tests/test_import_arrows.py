@@ -29,7 +29,7 @@ ARROWS = {
     "access": {"model", "layout", "store", "stream"},
     "layout": {"model"},
     "rules": {"model", "layout", "store"},
-    "ingest": {"model", "layout", "rules", "store", "stream", "access"},
+    "ingest": {"delete", "model", "layout", "rules", "store", "stream", "access"},
     "importer": {"model", "layout", "rules", "store", "stream", "ingest"},
     "plan": {"model", "layout"},
     "merge": {"model", "layout", "plan"},

@@ -274,6 +274,12 @@ BUCKETS_MAX = 100_000
 # Seq ranges of one tombstone: every question of the tenant reads them (some 6 bytes each), and scans
 # where they are get them as rows to skip. A deletion of more is refused.
 TOMBSTONE_RANGES_MAX = 100_000
+# The shortest time that lines can be kept: what a producer and a stream hold back for a while must not
+# be refused when it comes.
+RETENTION_NS_MIN = DAY_NS
+# Objects whose rows are all deleted go so long after the tombstone: questions that were asked before it
+# (900 s at most) and what reads for them have ended, twice over.
+REMOVAL_GRACE_S = 1_800
 
 # --- tail -------------------------------------------------------------------------------------
 # Streams that a tail remembers (some 200 bytes each); the one not heard of longest is forgotten, and

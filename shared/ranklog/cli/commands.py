@@ -265,7 +265,7 @@ COMMANDS: tuple[Command, ...] = (
         tuple(flag for flag in flags.WHERE if flag.name != "--api") + flags.RETENTION,
         (
             Positional("ACTION", "set, clear, show or apply"),
-            Positional("SPAN", "how long, such as 90d or 36h; at least a day", optional=True),
+            Positional("SPAN", "how long, such as 90d or 36h; at least a day", many=True),
         ),
         example="ranklog retention set 90d --run 'llama-*' --store s3://logs",
     ),

@@ -178,10 +178,11 @@ def open_pinned(reader: Reader, pin: Pin) -> Scope:
     pinned = set(pin.indexes)
     there = pinned.intersection(listing.keys)
     whole = replace(listing, keys=sorted(there), defaulted=pin.defaulted)
-    scope = load_scope(reader, launches, whole)
+    scope = load_scope(reader, launches, whole, pinned=True)
     if there == pinned:
         return scope
-    scope = load_scope(reader, launches, replace(listing, defaulted=pin.defaulted))
+    listing = replace(listing, defaulted=pin.defaulted)
+    scope = load_scope(reader, launches, listing, pinned=True)
     return _without_others(scope, pin)
 
 

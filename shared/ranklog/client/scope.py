@@ -136,12 +136,16 @@ def _newest(reader: Reader, launches: list[Launch] | None, kinds: Kinds) -> int:
     return newest
 
 
-def load_scope(reader: Reader, launches: list[Launch] | None, listing: Listing) -> Scope:
-    """Load what was listed; say which rows another index answers, and how complete it is."""
+def load_scope(
+    reader: Reader, launches: list[Launch] | None, listing: Listing, *, pinned: bool = False
+) -> Scope:
+    """Load what was listed; say which rows another index answers, and how complete it is. `pinned`:
+    retention does not hide what a pin keeps."""
     loaded = reader.indexes.load(listing.keys)
     scope = Scope(launches, listing, failed=loaded.failed, index_bytes=loaded.bytes_read)
     # after the indexes: rows that are in none as they were deleted are known to be
-    scope.tombstones = reader.tombstones.load()
+    known_gone = reader.tombstones
+    scope.tombstones = known_gone.for_pins() if pinned else known_gone.load()
     numbered = list(enumerate(loaded.indexes))
     scope.indexes = {n: index for n, index in numbered if index.head.kind != KIND_POINT}
     scope.points = {n: index for n, index in numbered if index.head.kind == KIND_POINT}

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from ranklog.delete.codec import decode_tombstone, encode_tombstone
 from ranklog.errors import AlreadyExists
 from ranklog.layout import keys
 from ranklog.model.index import StreamEntry
-from ranklog.model.tombstone import Deleted, Tombstone, Tombstones
+from ranklog.model.tombstone import RETENTION, Deleted, Tombstone, Tombstones
 from ranklog.plan.overlap import intersection, union
 from ranklog.store.protocol import Store
 
@@ -56,6 +56,23 @@ class TombstoneCache:
             if names != self._folded.keys:
                 self._folded = fold({key: self._known[key] for key in names})
             return self._folded
+
+    def before(self, when_ns: int) -> Tombstones:
+        """As they were at a time."""
+        return self._part(lambda key, _: _when(key) < when_ns)
+
+    def for_pins(self) -> Tombstones:
+        """Without retention, from which a pin keeps what it names."""
+        return self._part(lambda _, tombstone: tombstone.kind != RETENTION)
+
+    def _part(self, wanted: Callable[[str, Tombstone], bool]) -> Tombstones:
+        every = self.load().keys
+        return fold({key: self._known[key] for key in every if wanted(key, self._known[key])})
+
+
+def _when(key: str) -> int:
+    """The time in a tombstone's name."""
+    return int(key.rpartition("/")[2].partition(".")[0])
 
 
 def fold(tombstones: Mapping[str, Tombstone]) -> Tombstones:

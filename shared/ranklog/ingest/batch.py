@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ranklog.ingest.commit import Place, put_manifests
+from ranklog.ingest.floors import read_policy
 from ranklog.ingest.gather import fill_iteration, gather, merge_values
 from ranklog.ingest.hours import Part, distinct_rows, split_hours
 from ranklog.ingest.parts import Batch, IngestReport, frame_ref
@@ -28,6 +29,7 @@ from ranklog.store.protocol import Store
 
 if TYPE_CHECKING:
     from ranklog.access.seals import Seals
+    from ranklog.delete.retention import Policy
     from ranklog.rules.ruleset import RuleSet
 
     # One set for all, or a tenant's own.
@@ -81,20 +83,24 @@ def ingest_frames(
         batch = Batch(
             store, Place(tenant, None, day, source, first, last, hour), arrival_ns, report
         )
+        policy = read_policy(store, tenant)
         if lines:
             own = rules(tenant) if callable(rules) else rules
-            _ingest_lines(batch, lines, own)
+            _ingest_lines(batch, lines, own, policy)
         if points:
-            ingest_points(batch, points)
+            ingest_points(batch, points, policy)
     return report
 
 
-def _ingest_lines(batch: Batch, frames: Sequence[Received], rules: RuleSet | None) -> None:
+def _ingest_lines(
+    batch: Batch, frames: Sequence[Received], rules: RuleSet | None, policy: Policy
+) -> None:
     gathered = gather(frames)
     order = distinct_rows(gathered.rows)
     facts = find_facts(gathered.rows)
     rows = fill_iteration(_apply_rules(gathered.rows, facts, rules, batch.report))
     batch.report.repeated += len(rows) - len(order)
+    order = batch.kept(rows, order, gathered.notes, policy)
 
     def build(part: Part, beside: Beside) -> BuiltSegment:
         return build_segment(rows, facts, part.chosen, rows.metadata, beside)

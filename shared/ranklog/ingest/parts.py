@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from ranklog.delete.retention import Policy
 from ranklog.ingest.commit import (
     Place,
     is_stale,
@@ -15,11 +16,12 @@ from ranklog.ingest.commit import (
     put_pointer,
     put_segment,
 )
+from ranklog.ingest.floors import above_floor
 from ranklog.ingest.hours import Part
 from ranklog.ingest.quarantine import BadFrame
 from ranklog.ingest.records import Received
-from ranklog.layout.build import Beside, BuiltSegment
-from ranklog.layout.rows import StreamRows
+from ranklog.layout.build import Beside, BuiltSegment, StreamNotes
+from ranklog.layout.rows import I64, StreamRows
 from ranklog.model.index import FrameRef
 from ranklog.store.protocol import Store
 
@@ -28,7 +30,8 @@ R = TypeVar("R", bound=StreamRows)
 
 @dataclass(slots=True)
 class IngestReport:
-    """What a batch became. `repeated`: rows dropped as duplicates within the batch.
+    """What a batch became. `repeated`: rows dropped as duplicates within the batch; `refused`: rows
+    older than the tenant keeps.
 
     `committed` and `already` are keys of indexes; `rules_failed`: rule -> reason.
     """
@@ -36,6 +39,7 @@ class IngestReport:
     lines: int = 0
     points: int = 0
     text_bytes: int = 0
+    refused: int = 0
     repeated: int = 0
     segment_bytes: int = 0
     index_bytes: int = 0
@@ -53,6 +57,14 @@ class Batch:
     place: Place
     arrival_ns: int
     report: IngestReport
+
+    def kept(
+        self, rows: StreamRows, order: I64, notes: dict[int, StreamNotes], policy: Policy
+    ) -> I64:
+        """The rows that are not older than the tenant keeps; the others are counted."""
+        kept = above_floor(rows, order, notes, policy, self.arrival_ns)
+        self.report.refused += len(order) - len(kept)
+        return kept
 
     def commit(
         self,

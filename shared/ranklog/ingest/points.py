@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ranklog.delete.retention import Policy
 from ranklog.ingest.gather_points import gather_points
 from ranklog.ingest.hours import Part, distinct_rows, split_hours
 from ranklog.ingest.parts import Batch, frame_ref
@@ -13,12 +14,13 @@ from ranklog.layout.point_build import build_point_notes, build_points
 from ranklog.model.frame import KIND_POINT
 
 
-def ingest_points(batch: Batch, frames: Sequence[Received]) -> None:
+def ingest_points(batch: Batch, frames: Sequence[Received], policy: Policy) -> None:
     """Commit the records of a tenant's frames of points."""
     gathered = gather_points(frames)
     rows = gathered.rows
     order = distinct_rows(rows)
     batch.report.repeated += len(rows) - len(order)
+    order = batch.kept(rows, order, gathered.notes, policy)
 
     def build(part: Part, beside: Beside) -> BuiltSegment:
         return build_points(rows, part.chosen, beside)

@@ -1,0 +1,216 @@
+"""Apply retention: hide what is below the floor, then remove objects of which every row is hidden.
+
+A tombstone says first what goes; objects go no sooner than REMOVAL_GRACE_S later, at the next apply, the
+index before its segment. What a pin names stays: a pinned question does not look at retention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ranklog import limits
+from ranklog.answer.render import render_time
+from ranklog.client.catalog import LINES_AND_POINTS, Launch, Listing
+from ranklog.client.pins import load_pin
+from ranklog.client.reader import Reader
+from ranklog.client.scope import Scope, load_scope
+from ranklog.client.search import Search
+from ranklog.delete.actions import Action, record_action
+from ranklog.delete.retention import load_policy
+from ranklog.delete.tombstones import put_tombstone
+from ranklog.errors import TooLarge
+from ranklog.layout import keys
+from ranklog.layout.index import SegmentIndex
+from ranklog.limits import HOUR_NS, SECOND_NS
+from ranklog.model import query as q
+from ranklog.model.answer import Report
+from ranklog.model.frame import KIND_LINE
+from ranklog.model.index import StreamEntry
+from ranklog.model.tombstone import RETENTION, Deleted, Tombstone, Tombstones
+from ranklog.plan.overlap import difference, union
+
+# Streams whose time never runs back: below a row that is too old there is none that is not.
+_MONOTONE = ("producer", "agent")
+
+
+@dataclass(slots=True)
+class Applied:
+    """What an apply did, or would do. `floors`: by run; `removed`: keys of indexes and segments;
+    `failed`: what could not be read and stays."""
+
+    floors: dict[str, int] = field(default_factory=dict)
+    rows: list[Deleted] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    pinned: int = 0
+    failed: list[dict[str, str]] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "floors": {run: render_time(floor) for run, floor in sorted(self.floors.items())},
+            "lines": sum(item.lines for item in self.rows),
+            "objects_removed": len(self.removed),
+            "pinned": self.pinned,
+            "failed": self.failed,
+        }
+
+
+def apply_retention(reader: Reader, *, who: str, why: str = "", dry_run: bool = False) -> Applied:
+    """Hide what is older than the tenant keeps; remove objects whose rows were hidden a while ago, by
+    retention or by deletion."""
+    result, now_ns = Applied(), reader.now_ns()
+    policy = load_policy(reader.store, reader.tenant)
+    for run in reader.catalog.run_names():
+        floor_ns = policy.floor_ns(run, now_ns)
+        if floor_ns:
+            result.floors[run] = floor_ns
+            for launch in reader.catalog.launches(run):
+                result.rows += _expired(reader, launch, floor_ns, result)
+    removable = _removable(reader, now_ns, result)
+    result.removed = [key for index in removable for key in _objects_of(index)]
+    if not dry_run and (result.rows or removable):
+        _do(reader, result, removable, Action("retention.apply", now_ns, who, why))
+    return result
+
+
+def _do(reader: Reader, result: Applied, removable: Sequence[SegmentIndex], action: Action) -> None:
+    """The log, the tombstone, the indexes, their segments: in this order."""
+    store, tenant = reader.store, reader.tenant
+    told = {**result.to_json(), "removed": result.removed[: limits.COMPLETENESS_LIST_MAX]}
+    record_action(
+        store, tenant, Action(action.action, action.when_ns, action.who, action.why, told)
+    )
+    frames = _frames_of(removable)
+    tombstone = Tombstone(
+        RETENTION, action.when_ns, action.who, action.why, "", (), tuple(result.rows), frames
+    )
+    put_tombstone(store, tenant, tombstone)
+    for index in removable:
+        store.delete(index.key)
+    for index in removable:
+        if index.head.segment is not None:
+            store.delete(index.head.segment.key)
+
+
+def _frames_of(indexes: Iterable[SegmentIndex]) -> tuple[tuple[str, int, int], ...]:
+    """Numbers of frames whose headers only these indexes keep, as ranges by agent."""
+    numbers: dict[str, list[tuple[int, int]]] = {}
+    for index in indexes:
+        for frame in index.head.frames:
+            numbers.setdefault(frame.agent, []).append((frame.number, frame.number + 1))
+    return tuple(
+        (agent, first, end)
+        for agent, found in sorted(numbers.items())
+        for first, end in union(found)
+    )
+
+
+# --- what is too old ------------------------------------------------------------------------------
+def _expired(reader: Reader, launch: Launch, floor_ns: int, result: Applied) -> Iterator[Deleted]:
+    """Rows of a launch below the floor that nothing hides yet."""
+    listing = reader.catalog.list_launches([launch], None, floor_ns, LINES_AND_POINTS)
+    scope = load_scope(reader, [launch], listing)
+    result.failed += scope.failed
+    whole: dict[tuple[str, int | None], tuple[StreamEntry, list[tuple[int, int]]]] = {}
+    astride: set[str] = set()
+    for index in (*scope.indexes.values(), *scope.points.values()):
+        of_lines = index.head.kind == KIND_LINE
+        for entry in index.head.streams:
+            if not scope.holds(entry) or entry.min_ts is None or entry.max_ts is None:
+                continue
+            if entry.max_ts < floor_ns:
+                hour = entry.min_ts // HOUR_NS
+                key = (entry.stream_id, hour if hour == entry.max_ts // HOUR_NS else None)
+                whole.setdefault(key, (entry, []))[1].extend(entry.ranges)
+            elif entry.min_ts < floor_ns and of_lines:
+                astride.add(index.key)
+    found = {key: (entry, union(ranges)) for key, (entry, ranges) in whole.items()}
+    for stream_id, hour, ranges in _rows_astride(reader, launch, sorted(astride), floor_ns):
+        entry, known = found.get((stream_id, hour), (_entry_of(scope, stream_id), []))
+        found[stream_id, hour] = (entry, union([*known, *ranges]))
+    yield from _new_rows(found, scope.tombstones)
+
+
+def _entry_of(scope: Scope, stream_id: str) -> StreamEntry:
+    return next(entry for entry in scope.entries() if entry.stream_id == stream_id)
+
+
+def _rows_astride(
+    reader: Reader, launch: Launch, names: list[str], floor_ns: int
+) -> Iterator[tuple[str, int, list[tuple[int, int]]]]:
+    """Lines below the floor in late segments that have others above it: these are read."""
+    if names:
+        from ranklog.client.row_ranges import find_ranges
+
+        scope = load_scope(reader, [launch], Listing(names, None, floor_ns))
+        yield from find_ranges(Search(reader, q.Query(q.Everything()), scope, Report()))
+
+
+def _new_rows(
+    found: dict[tuple[str, int | None], tuple[StreamEntry, list[tuple[int, int]]]],
+    hidden: Tombstones,
+) -> Iterator[Deleted]:
+    """What no tombstone has yet; and, where time never runs back, the holes below: what is missing there
+    is too old as well."""
+    ends: dict[str, tuple[StreamEntry, list[tuple[int, int]]]] = {}
+    for (stream_id, hour), (entry, ranges) in found.items():
+        ends.setdefault(stream_id, (entry, []))[1].extend(ranges)
+        new = difference(ranges, hidden.hidden(entry))
+        if new:
+            yield _deleted(entry, hour, new, sum(end - first for first, end in new))
+    for entry, ranges in ends.values():
+        if entry.stream.certified in _MONOTONE:
+            known = union([*ranges, *hidden.hidden(entry)])
+            holes = difference([(0, max(end for _, end in ranges))], known)
+            if holes:
+                yield _deleted(entry, None, holes, 0)
+
+
+def _deleted(
+    entry: StreamEntry, hour: int | None, ranges: Sequence[tuple[int, int]], lines: int
+) -> Deleted:
+    stream = entry.stream
+    names = (entry.stream_id, stream.run, stream.launch, stream.attempt, stream.rank)
+    if len(ranges) > limits.TOMBSTONE_RANGES_MAX:
+        raise TooLarge(f"{stream.run_id} has {len(ranges):,} stretches of old lines in one stream")
+    return Deleted(*names, hour, lines, tuple(ranges), RETENTION)
+
+
+# --- objects --------------------------------------------------------------------------------------
+def _removable(reader: Reader, now_ns: int, result: Applied) -> list[SegmentIndex]:
+    """Indexes of which every row was hidden long enough ago, that no pin names and no bundle holds."""
+    hidden = reader.tombstones.before(now_ns - limits.REMOVAL_GRACE_S * SECOND_NS)
+    if not hidden:
+        return []
+    listed = set(reader.catalog.list_time(None, None, LINES_AND_POINTS).keys)
+    kept = _pinned(reader)
+    found = []
+    for index in reader.indexes.load(listed).indexes:
+        head = index.head
+        if head.segment is None or index.key not in listed or head.replaces:
+            continue
+        if any(difference(entry.ranges, hidden.hidden(entry)) for entry in head.streams):
+            continue
+        if index.key in kept or head.segment.key in kept:
+            result.pinned += 1
+            continue
+        found.append(index)
+    return found
+
+
+def _objects_of(index: SegmentIndex) -> list[str]:
+    segment = index.head.segment
+    return [index.key, *([] if segment is None else [segment.key])]
+
+
+def _pinned(reader: Reader) -> set[str]:
+    """Keys of indexes and segments that pins name. Raises Corrupt for a pin that can't be read."""
+    prefix = keys.pins_prefix(reader.tenant)
+    found: set[str] = set()
+    for item in reader.store.list(prefix):
+        pin = load_pin(
+            reader, keys.decode_name(item.key.removeprefix(prefix)).removesuffix(".json")
+        )
+        found.update(pin.indexes, (segment for segment, *_ in pin.segments))
+    return found

@@ -1,0 +1,176 @@
+"""Retention: what is older than a tenant keeps is hidden, then removed, and is not taken any more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ranklog import limits
+from ranklog.client import Client
+from ranklog.client.audit import audit
+from ranklog.client.reader import Reader, local_reader
+from ranklog.client.retention import Applied, apply_retention
+from ranklog.delete.actions import read_actions
+from ranklog.delete.retention import Policy, Rule, load_policy, save_policy
+from ranklog.errors import BadInput, Corrupt
+from ranklog.ingest.batch import IngestReport, ingest_batch
+from ranklog.model.frame import FrameStream, StreamEnd
+from ranklog.model.record import Record
+from ranklog.store.memory import MemoryStore
+from ranklog.stream.frames import encode_frame
+from tests.ingest.frames import T0, Row, make_frame, stream
+
+HOUR, DAY = limits.HOUR_NS, limits.DAY_NS
+NOW = T0 + 10 * DAY
+
+
+def put(
+    store: MemoryStore, name: str, rows: list[Row], *, at: int = NOW, **options: Any
+) -> IngestReport:
+    record = Record(encode_frame(make_frame(rows, **options)), at, name)
+    return ingest_batch([record], store=store, source="k", first=name, last=name)
+
+
+def reader_of(store: MemoryStore, now_ns: int = NOW) -> Reader:
+    made = local_reader(store, "acme")
+    made.now_ns = lambda: now_ns
+    return made
+
+
+def applied(store: MemoryStore, now_ns: int = NOW, **options: Any) -> Applied:
+    return apply_retention(reader_of(store, now_ns), who="t", **options)
+
+
+def lines(store: MemoryStore, run: str = "llama", **given: Any) -> list[str]:
+    answer = Client(store=store, tenant="acme").search(
+        "", run=run, limit=None, order="oldest", **given
+    )
+    return [line.text for line in answer.lines]
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    """A line a day of run llama, frame 0 to 9; one of run other on the first day."""
+    made = MemoryStore()
+    for day in range(10):
+        ends = [FrameStream(stream(0), 0, 0, end=StreamEnd(10, 0))] if day == 9 else []
+        rows = [Row(f"day {day}", ts=T0 + day * DAY + DAY // 2, stream=stream(0))]
+        put(made, str(day), rows, first_seq={stream(0): day}, streams=ends, number=day)
+    other = stream(1, run="other")
+    put(made, "x", [Row("kept", ts=T0, stream=other)], number=10)
+    return made
+
+
+def keep(store: MemoryStore, *rules: Rule) -> None:
+    save_policy(store, "acme", Policy(rules))
+
+
+def objects(store: MemoryStore) -> int:
+    return sum(1 for folder in ("data", "index") for _ in store.list(f"acme/{folder}/"))
+
+
+def test_lines_below_the_floor_are_hidden_at_once_and_completeness_says_so(
+    store: MemoryStore,
+) -> None:
+    assert len(lines(store)) == 10
+    keep(store, Rule("llama", 4 * DAY))
+    found = applied(store)
+    assert sum(item.lines for item in found.rows) == 6
+    assert lines(store) == [f"day {day}" for day in range(6, 10)]
+    assert lines(store, "other") == ["kept"]
+    told = Client(store=store, tenant="acme").search("", run="llama").completeness
+    assert (told.state, [(one["lines"], one["reason"]) for one in told.deleted]) == (
+        "complete",
+        [(6, "retention")],
+    )
+    assert [action.action for action in read_actions(store, "acme")] == ["retention.apply"]
+
+
+def test_objects_go_after_a_grace_and_the_answer_stays_the_same(store: MemoryStore) -> None:
+    keep(store, Rule("llama", 4 * DAY))
+    before = objects(store)
+    assert applied(store).removed == []
+    assert objects(store) == before
+    later = NOW + 2 * limits.REMOVAL_GRACE_S * limits.SECOND_NS
+    assert applied(store, later, dry_run=True).removed != []
+    assert objects(store) == before
+    applied(store, later)
+    assert objects(store) == before - 2 * 6
+    assert lines(store) == [f"day {day}" for day in range(6, 10)]
+    told = Client(store=store, tenant="acme").search("", run="llama").completeness
+    assert (told.state, [one["lines"] for one in told.deleted]) == ("complete", [6])
+    assert applied(store, later + HOUR).rows == []
+    fates = audit(reader_of(store))
+    assert (fates.totals["deleted"], fates.totals["missing"], fates.state) == (6, 0, "verified")
+
+
+def test_late_frames_below_the_floor_are_refused_and_counted(store: MemoryStore) -> None:
+    keep(store, Rule("*", 4 * DAY))
+    rows = [Row("old", ts=T0, stream=stream(7)), Row("new", ts=NOW - DAY, stream=stream(7))]
+    report = put(store, "late", rows, number=11)
+    assert (report.lines, report.refused) == (1, 1)
+    assert "old" not in lines(store)
+    told = Client(store=store, tenant="acme").search("rank:7", run="llama").completeness
+    assert [(one["lines"], one["reason"]) for one in told.dropped] == [(1, "retention")]
+    assert told.state != "complete"
+
+
+def test_rows_of_late_segments_that_lie_astride_the_floor_are_hidden_alone() -> None:
+    store = MemoryStore()
+    rows = [Row(f"h{hour}", ts=T0 + hour * HOUR, stream=stream(0)) for hour in range(48)]
+    put(store, "1", rows, at=T0 + 2 * DAY)
+    keep(store, Rule("llama", 9 * DAY))
+    applied(store)
+    assert lines(store) == [f"h{hour}" for hour in range(24, 48)]
+
+
+def test_what_a_pin_names_stays_for_the_pin(store: MemoryStore) -> None:
+    client = Client(store=store, tenant="acme")
+    pin = client.search("day", run="llama", pin=True).pin
+    assert pin is not None
+    keep(store, Rule("llama", 4 * DAY))
+    applied(store)
+    later = applied(store, NOW + 2 * limits.REMOVAL_GRACE_S * limits.SECOND_NS)
+    assert (later.removed, later.pinned) == ([], 6)
+    again = Client(store=store, tenant="acme").search(pin=pin["id"])
+    assert len(again.lines) == 10
+    assert len(lines(store)) == 4
+
+
+def test_holes_below_the_floor_are_not_missing_any_more() -> None:
+    store = MemoryStore()
+    for seq, day in ((0, 0), (3, 2), (4, 9)):
+        ends = [FrameStream(stream(0), 0, 0, end=StreamEnd(5, 0))] if day == 9 else []
+        row = Row(f"day {day}", ts=T0 + day * DAY, stream=stream(0))
+        put(store, str(day), [row], first_seq={stream(0): seq}, streams=ends, number=day)
+    client = Client(store=store, tenant="acme")
+    assert client.search("", run="llama").completeness.state == "gaps"
+    keep(store, Rule("llama", 4 * DAY))
+    applied(store)
+    assert (
+        Client(store=store, tenant="acme").search("", run="llama").completeness.state == "complete"
+    )
+
+
+def test_the_rule_with_the_most_letters_decides() -> None:
+    policy = Policy((Rule("*", 9 * DAY), Rule("llama-*", 2 * DAY), Rule("llama-8b", 30 * DAY)))
+    kept = {run: policy.keep_ns(run) for run in ("x", "llama-1", "llama-8b")}
+    assert kept == {"x": 9 * DAY, "llama-1": 2 * DAY, "llama-8b": 30 * DAY}
+    assert Policy().floor_ns("x", NOW) == 0
+    assert policy.floor_ns("x", NOW + 1) == NOW - 9 * DAY
+
+
+def test_rules_are_saved_replaced_and_refused_where_they_are_too_short() -> None:
+    store = MemoryStore()
+    assert load_policy(store, "acme") == Policy()
+    policy = Policy().with_rule("a", DAY).with_rule("b", 2 * DAY).with_rule("a", 3 * DAY)
+    save_policy(store, "acme", policy.with_rule("b", None))
+    assert load_policy(store, "acme") == Policy((Rule("a", 3 * DAY),))
+    with pytest.raises(BadInput, match="less than 24 h"):
+        policy.with_rule("c", HOUR)
+    store.put("acme/config/retention.json", b"{}")
+    with pytest.raises(Corrupt):
+        load_policy(store, "acme")
+    report = put(store, "1", [Row("old", ts=T0)])
+    assert (report.lines, report.refused) == (1, 0)
