@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ranklog import limits
 from ranklog.agent import framer as framing
+from ranklog.agent import pieces as cutting
 from ranklog.agent.framer import FENCE_DELAY_NS, HEAD_LINES, Framer
 from ranklog.agent.rows import BULK, KEPT, TELEMETRY, Row, StreamState
 from ranklog.agent.wal_segment import WalFrame
@@ -118,7 +119,7 @@ def test_frames_are_a_chain_and_none_is_over_the_record_limit() -> None:
 
 
 def test_a_long_line_is_cut_between_characters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(framing, "PIECE_BYTES", 5)
+    monkeypatch.setattr(cutting, "PIECE_BYTES", 5)
     one = Sent()
     one.framer.add(one.state, Row(1, ["äöüß".encode()]))
     one.cut()

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranklog import limits
-from ranklog.agent import framer as framing
+from ranklog.agent import pieces as cutting
 from ranklog.agent import text_source as sources
 from ranklog.agent.framer import Framer
 from ranklog.agent.labels import Labels
@@ -173,7 +173,7 @@ def test_lines_do_not_depend_on_the_portions(data: bytes, cuts: list[int]) -> No
     portions = [data[a:b] for a, b in itertools.pairwise(edges)]
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setattr(sources, "PIECE_BYTES", 40)
-        patch.setattr(framing, "PIECE_BYTES", 40)
+        patch.setattr(cutting, "PIECE_BYTES", 40)
         assert read(Path(folder), data) == read(Path(folder), *portions)
 
 

@@ -18,17 +18,10 @@ from itertools import accumulate
 from typing import Any
 
 from ranklog import limits
+from ranklog.agent.pieces import bounded, pieces_of, valid_text
 from ranklog.agent.rows import BULK, KEPT, TELEMETRY, Row, StreamState
 from ranklog.agent.wal_segment import WalFrame
-from ranklog.model.frame import (
-    INVALID_UTF8,
-    LEVEL_INHERITED,
-    NO_LF,
-    TS_INHERITED,
-    Drop,
-    Fence,
-    StreamEnd,
-)
+from ranklog.model.frame import INVALID_UTF8, LEVEL_INHERITED, TS_INHERITED, Drop, Fence, StreamEnd
 from ranklog.model.levels import ERROR, WARNING
 from ranklog.stream.builder import FrameBuilder
 from ranklog.stream.frame_parts import FrameParts
@@ -40,14 +33,10 @@ from ranklog.stream.row_batch import RowBatch
 
 # A frame is closed when it holds this much uncompressed; a line and its metadata fit on top.
 FRAME_TARGET_BYTES = 512 * limits.KIB
-# A physical line longer than this is several rows; all but the last say NO_LF.
-PIECE_BYTES = 256 * limits.KIB
 # Lines of a batch that go into a frame at once, between two looks at its size.
 BATCH_ROWS, BATCH_BYTES = 1_024, 128 * limits.KIB
 # Values of a batch that go into a frame at once.
 BATCH_VALUES = 8_192
-# Metadata of one line beyond this is left out, so that a frame stays under FRAME_BYTES_MAX.
-LINE_METADATA_BYTES_MAX = 64 * limits.KIB
 # An hour is fenced this long after its end, for lines that were stamped and not yet written.
 FENCE_DELAY_NS = 60 * limits.SECOND_NS
 LEVEL_MAX = 32_767
@@ -87,10 +76,10 @@ class Framer:
         grouped = row.starts_group or len(row.texts) > 1
         head = row.group if row.group is not None else first if grouped else None
         flags = row.flags
-        metadata = _bounded(row.metadata)
+        metadata = bounded(row.metadata)
         self._note_level(state, row.level or 0)
         for text in row.texts:
-            for piece, piece_flags in _pieces(text):
+            for piece, piece_flags in pieces_of(text):
                 self._append(state, row, ts_ns, piece, flags | piece_flags, head, metadata)
             flags = row.flags | TS_INHERITED | (LEVEL_INHERITED if row.level is not None else 0)
         return first
@@ -189,7 +178,7 @@ class Framer:
         group: int | None,
         metadata: dict[str, Any] | None,
     ) -> None:
-        text, raw = _valid(text)
+        text, raw = valid_text(text)
         builder = self._lines(state)
         builder.add(
             state.stream,
@@ -309,44 +298,3 @@ def _ascending(ts: array[int], last: int) -> array[int]:
     if len(ts) and (ts[0] < last or list(ts) != sorted(ts)):
         return array("q", accumulate(ts, max, initial=last))[1:]
     return ts
-
-
-def _pieces(text: bytes) -> list[tuple[bytes, int]]:
-    """The text, or pieces of it cut between characters, with the flags each needs."""
-    if len(text) <= PIECE_BYTES:
-        return [(text, 0)]
-    pieces = []
-    while len(text) > PIECE_BYTES:
-        at = character_start(text, PIECE_BYTES)
-        pieces.append((text[:at], NO_LF))
-        text = text[at:]
-    return [*pieces, (text, 0)]
-
-
-def character_start(text: bytes, at: int) -> int:
-    """The last offset up to `at` that does not lie within a UTF-8 character."""
-    for back in range(4):
-        if text[at - back] & 0xC0 != 0x80:
-            return at - back
-    return at
-
-
-def _valid(text: bytes) -> tuple[bytes, bytes | None]:
-    """Valid UTF-8 as it is; else with U+FFFD in place of what isn't, and the bytes."""
-    try:
-        text.decode("utf-8")
-    except UnicodeDecodeError:
-        return text.decode("utf-8", "replace").encode(), text
-    return text, None
-
-
-def _bounded(metadata: dict[str, Any] | None) -> dict[str, Any] | None:
-    if metadata is None or len(metadata) <= 16:
-        return metadata
-    kept, size = {}, 0
-    for key, value in metadata.items():
-        size += 16 + 4 * len(key) + (4 * len(value) if isinstance(value, str) else 8)
-        if size > LINE_METADATA_BYTES_MAX:
-            break
-        kept[key] = value
-    return kept

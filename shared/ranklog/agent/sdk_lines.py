@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ranklog.agent.admission import Admission
-from ranklog.agent.framer import LEVEL_MAX, PIECE_BYTES, Framer
+from ranklog.agent.framer import LEVEL_MAX, Framer
 from ranklog.agent.mask import Masker
+from ranklog.agent.pieces import PIECE_BYTES
 from ranklog.agent.rows import Row, StreamState
 from ranklog.agent.sampling import Sampler, reasons
 from ranklog.agent.sdk_decode import Columns, Decoder

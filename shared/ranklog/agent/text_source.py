@@ -21,9 +21,10 @@ from ranklog import limits
 from ranklog.agent.admission import Admission
 from ranklog.agent.copies import Copies
 from ranklog.agent.disk_space import punch_hole
-from ranklog.agent.framer import PIECE_BYTES, Framer, character_start
+from ranklog.agent.framer import Framer
 from ranklog.agent.labels import Labels, body_at, places
 from ranklog.agent.mask import KeyBlocks, Masker
+from ranklog.agent.pieces import PIECE_BYTES, character_start
 from ranklog.agent.rows import Row, StreamState
 from ranklog.agent.tracebacks import BEGIN, Tracebacks
 from ranklog.model.frame import NO_LF, STREAM_RANK, TS_ARRIVAL

@@ -20,7 +20,6 @@ from ranklog.errors import Corrupt, NewerVersion, TooLarge
 from ranklog.model.frame import KIND_POINT, Frame, MetadataColumn
 from ranklog.stream.columns import COLUMNS, ROW_BYTES, check_columns, restore, transpose
 from ranklog.stream.header import (
-    HASH_BYTES,
     FrameHeader,
     MetadataShape,
     check_header,
@@ -36,6 +35,7 @@ from ranklog.stream.point_columns import (
     point_parts,
     point_sizes,
 )
+from ranklog.stream.strict import HASH_BYTES
 
 MAGIC = b"RLFR"
 # A frame is of the lowest version that can say what is in it: readers of version 1 take every frame

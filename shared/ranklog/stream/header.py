@@ -7,30 +7,33 @@ strict; whatever is not exactly what `encode_header` writes is Corrupt.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import msgpack
 
 from ranklog import limits
 from ranklog.errors import Corrupt, TooLarge
-from ranklog.model.frame import (
-    KIND_POINT,
-    CallSite,
-    Drop,
-    Fence,
-    FrameStream,
-    StreamEnd,
-)
+from ranklog.model.frame import KIND_POINT, CallSite, Drop, Fence, FrameStream, StreamEnd
 from ranklog.model.stream import ARRIVAL, DENSE, Stream
+from ranklog.stream.strict import (
+    HASH_BYTES,
+    INT64_MAX,
+    read_digest,
+    read_flag,
+    read_list,
+    read_manifest,
+    read_natural,
+    read_optional,
+    read_rank,
+    read_signed,
+    read_text,
+    read_word,
+)
 
-HASH_BYTES = 16
-INT64_MAX = 2**63 - 1
 METADATA_TYPES = ("int", "float", "str")
 STREAM_KINDS = (DENSE, ARRIVAL)
 
-T = TypeVar("T")
 _known_sites: dict[tuple[str | None, str | None, str | None], CallSite] = {}
 _SITES_KNOWN_MAX = 65_536
 
@@ -165,20 +168,20 @@ def _header(fields: object) -> FrameHeader:
         *more,
     ) = _fields(fields)
     header = FrameHeader(
-        tenant=_text(tenant),
-        agent=_text(agent),
-        number=_integer(number),
-        previous=_text(previous),
-        kind=_text(kind),
-        rows=_integer(rows),
-        text_bytes=_integer(text),
-        raw_rows=_integer(raw_rows),
-        raw_bytes=_integer(raw),
-        streams=tuple(_stream(item) for item in _array(streams)),
-        sites=tuple(_site(item) for item in _array(sites)),
-        metadata=tuple(_shape(item) for item in _array(shapes)),
-        payload_hash=_digest(digest),
-        point_bytes=tuple(_integer(item) for item in _array(more[0])) if more else (),
+        tenant=read_text(tenant),
+        agent=read_text(agent),
+        number=read_natural(number),
+        previous=read_text(previous),
+        kind=read_text(kind),
+        rows=read_natural(rows),
+        text_bytes=read_natural(text),
+        raw_rows=read_natural(raw_rows),
+        raw_bytes=read_natural(raw),
+        streams=tuple(_stream(item) for item in read_list(streams)),
+        sites=tuple(_site(item) for item in read_list(sites)),
+        metadata=tuple(_shape(item) for item in read_list(shapes)),
+        payload_hash=read_digest(digest),
+        point_bytes=tuple(read_natural(item) for item in read_list(more[0])) if more else (),
     )
     if len(header.streams) > limits.FRAME_STREAMS_MAX:
         raise Corrupt(
@@ -193,7 +196,7 @@ def _header(fields: object) -> FrameHeader:
 
 def _fields(value: object) -> list[Any]:
     """The header's members: one more where the frame holds points."""
-    fields = _array(value)
+    fields = read_list(value)
     if len(fields) < 13 or len(fields) != (14 if fields[4] == KIND_POINT else 13):
         raise Corrupt("frame header has a list of another shape")
     return fields
@@ -201,13 +204,13 @@ def _fields(value: object) -> list[Any]:
 
 def _site(fields: object) -> CallSite:
     """Frames of one job name the same hundreds of call sites again and again."""
-    parts = _array(fields, 3)
+    parts = read_list(fields, 3)
     try:
         known = _known_sites.get(tuple(parts))
     except TypeError:  # not hashable, so no text
         known = None
     if known is None:
-        known = CallSite(*(_optional(_text, part) for part in parts))
+        known = CallSite(*(read_optional(read_text, part) for part in parts))
         if len(_known_sites) >= _SITES_KNOWN_MAX:
             _known_sites.clear()
         _known_sites[known.site, known.function, known.logger] = known
@@ -215,75 +218,72 @@ def _site(fields: object) -> CallSite:
 
 
 def _stream(fields: object) -> FrameStream:
-    parts = _array(fields)
+    parts = read_list(fields)
     if len(parts) not in (19, 20, 21):
         raise Corrupt("frame header has a list of another shape")
     stream = Stream(
-        tenant=_text(parts[0]),
-        run=_text(parts[1]),
-        launch=_text(parts[2]),
-        attempt=_integer(parts[3]),
-        host=_optional(_text, parts[4]),
-        rank=_optional(_rank, parts[5]),
-        local_rank=_optional(_rank, parts[6]),
-        channel=_text(parts[7]),
-        incarnation=_text(parts[8]),
-        kind=_one_of(STREAM_KINDS, parts[9]),
-        certified=_text(parts[10]),
-        copy=_boolean(parts[11]),
-        world_size=_optional(_integer, parts[12]),
-        source=_optional(_text, parts[13]),
+        tenant=read_text(parts[0]),
+        run=read_text(parts[1]),
+        launch=read_text(parts[2]),
+        attempt=read_natural(parts[3]),
+        host=read_optional(read_text, parts[4]),
+        rank=read_optional(read_rank, parts[5]),
+        local_rank=read_optional(read_rank, parts[6]),
+        channel=read_text(parts[7]),
+        incarnation=read_text(parts[8]),
+        kind=read_word(STREAM_KINDS, parts[9]),
+        certified=read_text(parts[10]),
+        copy=read_flag(parts[11]),
+        world_size=read_optional(read_natural, parts[12]),
+        source=read_optional(read_text, parts[13]),
     )
-    first_seq, rows = _integer(parts[14]), _integer(parts[15])
+    first_seq, rows = read_natural(parts[14]), read_natural(parts[15])
     if first_seq + rows > INT64_MAX:
         raise Corrupt(f"seq {first_seq} + {rows} is over 64 bits")
     return FrameStream(
         stream=stream,
         first_seq=first_seq,
         rows=rows,
-        fences=tuple(_fence(item) for item in _array(parts[16])),
-        drops=tuple(_drop(item) for item in _array(parts[17])),
-        end=_optional(_end, parts[18]),
-        manifests=tuple(_manifest(item) for item in _array(parts[19])) if parts[19:] else (),
-        alive_ns=_integer(parts[20]) if parts[20:] else None,
+        fences=tuple(_fence(item) for item in read_list(parts[16])),
+        drops=tuple(_drop(item) for item in read_list(parts[17])),
+        end=read_optional(_end, parts[18]),
+        manifests=tuple(read_manifest(item) for item in read_list(parts[19])) if parts[19:] else (),
+        alive_ns=read_natural(parts[20]) if parts[20:] else None,
     )
 
 
 def _fence(fields: object) -> Fence:
-    hour, ranges = _array(fields, 2)
-    pairs = tuple(_range(item) for item in _array(ranges))
+    hour, ranges = read_list(fields, 2)
+    pairs = tuple(_range(item) for item in read_list(ranges))
     if any(low >= high for low, high in pairs):
         raise Corrupt("a fence has an empty or reversed range")
-    if (_integer(hour) + 1) * limits.HOUR_NS > INT64_MAX:
+    if (read_natural(hour) + 1) * limits.HOUR_NS > INT64_MAX:
         raise Corrupt(f"a fence of hour {hour} is beyond 64 bits of nanoseconds")
     return Fence(hour, pairs)
 
 
 def _range(fields: object) -> tuple[int, int]:
-    low, high = _array(fields, 2)
-    return _integer(low), _integer(high)
+    low, high = read_list(fields, 2)
+    return read_natural(low), read_natural(high)
 
 
 def _drop(fields: object) -> Drop:
-    lines, reason = _array(fields, 2)
-    return Drop(_integer(lines), _text(reason))
+    lines, reason = read_list(fields, 2)
+    return Drop(read_natural(lines), read_text(reason))
 
 
 def _end(fields: object) -> StreamEnd:
-    end_seq, exit_code = _array(fields, 2)
-    return StreamEnd(_integer(end_seq), _optional(_signed, exit_code))
-
-
-def _manifest(value: object) -> bytes:
-    if type(value) is not bytes or len(value) > limits.MANIFEST_BYTES_MAX:
-        raise Corrupt("frame header has no manifest, or one that is too long, where one belongs")
-    return value
+    end_seq, exit_code = read_list(fields, 2)
+    return StreamEnd(read_natural(end_seq), read_optional(read_signed, exit_code))
 
 
 def _shape(fields: object) -> MetadataShape:
-    key, kind, rows, value_bytes = _array(fields, 4)
+    key, kind, rows, value_bytes = read_list(fields, 4)
     shape = MetadataShape(
-        _text(key), _one_of(METADATA_TYPES, kind), _integer(rows), _integer(value_bytes)
+        read_text(key),
+        read_word(METADATA_TYPES, kind),
+        read_natural(rows),
+        read_natural(value_bytes),
     )
     if shape.type != "str" and shape.value_bytes != 8 * shape.rows:
         raise Corrupt(f"metadata column {shape.key!r} has {shape.value_bytes} bytes of values")
@@ -296,57 +296,3 @@ def check_header(header: FrameHeader) -> None:
         raise TooLarge(
             f"{len(header.streams)} streams in a frame, limit {limits.FRAME_STREAMS_MAX}"
         )
-
-
-def _array(value: object, length: int | None = None) -> list[Any]:
-    if type(value) is not list or (length is not None and len(value) != length):
-        raise Corrupt("frame header has a list of another shape")
-    return value
-
-
-def _text(value: object) -> str:
-    if type(value) is not str:
-        raise Corrupt(f"frame header has {value!r:.40} where text belongs")
-    return value
-
-
-def _one_of(allowed: tuple[str, ...], value: object) -> str:
-    if value not in allowed:
-        raise Corrupt(f"frame header has {value!r:.40}, not one of {', '.join(allowed)}")
-    return _text(value)
-
-
-def _signed(value: object) -> int:
-    if type(value) is not int or not -INT64_MAX - 1 <= value <= INT64_MAX:
-        raise Corrupt(f"frame header has {value!r:.40} where a number belongs")
-    return value
-
-
-def _integer(value: object) -> int:
-    number = _signed(value)
-    if number < 0:
-        raise Corrupt(f"frame header has {number} where no negative number belongs")
-    return number
-
-
-def _rank(value: object) -> int:
-    number = _integer(value)
-    if number >= 2**31:
-        raise Corrupt(f"rank {number} is over 31 bits")
-    return number
-
-
-def _boolean(value: object) -> bool:
-    if type(value) is not bool:
-        raise Corrupt(f"frame header has {value!r:.40} where a truth value belongs")
-    return value
-
-
-def _digest(value: object) -> bytes:
-    if type(value) is not bytes or len(value) != HASH_BYTES:
-        raise Corrupt("frame header has no payload hash")
-    return value
-
-
-def _optional(read: Callable[[object], T], value: object) -> T | None:
-    return None if value is None else read(value)
