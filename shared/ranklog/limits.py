@@ -199,6 +199,10 @@ HEDGE_ONE_OF = 8
 CURSOR_LATE_MAX = 400
 # Memory of one statement of user SQL; a larger one is refused by DuckDB.
 SQL_MEMORY_BYTES_MAX = 2 * 1024 * MIB
+# One statement, and what it may answer: the answer is Arrow in our memory, which DuckDB's limit does not
+# count. Over either it is refused.
+SQL_BYTES_MAX = 64 * KIB
+SQL_RESULT_BYTES_MAX = 512 * MIB
 # Other ranks whose values tell how odd a compared one is, and lines read of them.
 COMPARE_PEERS_MAX = 6
 COMPARE_PEER_LINES_MAX = 50_000

@@ -34,7 +34,8 @@ from ranklog.client.relation import (
 )
 from ranklog.client.scope import Scope, open_scope
 from ranklog.client.search import timed
-from ranklog.errors import BadQuery, Corrupt, Unavailable
+from ranklog.client.sql_gate import check_statement
+from ranklog.errors import BadQuery, Corrupt, TooLarge, Unavailable
 from ranklog.layout.index import SegmentIndex
 from ranklog.model import query as q
 from ranklog.model.answer import Completeness, Report
@@ -56,7 +57,8 @@ SELECT make_timestamp_ns(0) AS ts, 0::BIGINT AS ts_ns, ''::VARCHAR AS run, ''::V
   0::BIGINT AS iteration, ''::VARCHAR AS text, false AS copy, ''::VARCHAR AS source,
   0::SMALLINT AS flags WHERE false
 """
-_READING = frozenset(["SELECT", "EXPLAIN"])
+# Rows that are taken from DuckDB at once.
+_BATCH_ROWS = 65_536
 
 
 @dataclass(slots=True)
@@ -74,7 +76,12 @@ class SqlAnswer(Tabular):
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Row by row, values as Python has them; nanoseconds, which its datetime has not, as text."""
         for batch in self.table.to_batches():
-            columns = (_whole_times(column).to_pylist() for column in batch.columns)
+            try:
+                columns = [_whole_times(column).to_pylist() for column in batch.columns]
+            except (OverflowError, ValueError) as error:
+                raise BadQuery(
+                    f"a value that Python can't hold: {error}", hint="CAST it to VARCHAR"
+                ) from error
             yield from zip(*columns, strict=True)
 
     def to_arrow(self) -> Any:
@@ -96,7 +103,7 @@ def run_sql(reader: Reader, statement: str, query: q.Query) -> SqlAnswer:
     connection = duckdb.connect(":memory:")
     files = RangedFiles()
     try:
-        _check_statement(connection, statement)
+        check_statement(connection, statement)
         paths = _segment_paths(reader.store, scope.indexes, files, _whole)
         points = _segment_paths(reader.store, scope.points, files, whole_scan)
         connection.register_filesystem(files)
@@ -110,7 +117,12 @@ def run_sql(reader: Reader, statement: str, query: q.Query) -> SqlAnswer:
         _refuse_damage(files)
     except duckdb.InterruptException as error:
         raise Unavailable(f"the statement took over {reader.deadline_s:g} s") from error
-    except (duckdb.InvalidInputException, duckdb.IOException, duckdb.InternalException) as error:
+    except duckdb.OutOfMemoryException as error:
+        raise TooLarge(
+            f"the statement needs over {limits.SQL_MEMORY_BYTES_MAX // limits.MIB} MiB of memory",
+            hint="narrow it with --run, --since or WHERE, or aggregate before you sort",
+        ) from error
+    except (duckdb.IOException, duckdb.InternalException) as error:
         _refuse_damage(files)
         raise Corrupt(f"a segment can't be read: {reason(error)}") from error
     except duckdb.Error as error:
@@ -127,7 +139,7 @@ def run_sql(reader: Reader, statement: str, query: q.Query) -> SqlAnswer:
 def _fetch(connection: duckdb.DuckDBPyConnection, statement: str) -> pa.Table:
     """The whole answer. DuckDB works in a thread of its own, so that Ctrl-C reaches this one."""
     with ThreadPoolExecutor(1, "ranklog-sql") as pool:
-        work = pool.submit(lambda: connection.sql(statement).to_arrow_table())
+        work = pool.submit(_gather, connection, statement)
         try:
             return work.result()
         except KeyboardInterrupt:
@@ -135,13 +147,31 @@ def _fetch(connection: duckdb.DuckDBPyConnection, statement: str) -> pa.Table:
             raise
 
 
-def _check_statement(connection: duckdb.DuckDBPyConnection, statement: str) -> None:
-    found = connection.extract_statements(statement)
-    if len(found) != 1:
-        raise BadQuery(f"{len(found)} statements", hint="write one SELECT")
-    kind = found[0].type.name
-    if kind not in _READING:
-        raise BadQuery(f"{kind} does not read", hint="this is read-only: write a SELECT")
+def _gather(connection: duckdb.DuckDBPyConnection, statement: str) -> pa.Table:
+    """The rows, as far as they fit. Raises TooLarge."""
+    reader = connection.sql(statement).to_arrow_reader(_BATCH_ROWS)
+    batches, held = [], 0
+    for batch in _translated(reader):
+        held += batch.nbytes
+        if held > limits.SQL_RESULT_BYTES_MAX:
+            raise TooLarge(
+                f"an answer of over {limits.SQL_RESULT_BYTES_MAX // limits.MIB} MiB",
+                hint="aggregate, select fewer columns, or LIMIT",
+            )
+        batches.append(batch)
+    return pa.Table.from_batches(batches, reader.schema)
+
+
+def _translated(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    """Batches; what DuckDB raises after the first comes through Arrow, as text."""
+    try:
+        yield from reader
+    except (OSError, pa.ArrowException) as error:
+        if "INTERRUPT Error" in str(error):
+            raise duckdb.InterruptException("Interrupted!") from error
+        if "Out of Memory" in str(error):
+            raise duckdb.OutOfMemoryException(str(error)) from error
+        raise duckdb.ConversionException(str(error)) from error
 
 
 def _segment_paths(
@@ -252,6 +282,7 @@ def _lock(connection: duckdb.DuckDBPyConnection, paths: list[str]) -> None:
         "SET python_enable_replacements = false",
         "SET autoinstall_known_extensions = false",
         "SET autoload_known_extensions = false",
+        "SET temp_directory = ''",  # what does not fit into memory is refused, not spilled
         "SET enable_external_access = false",
         f"SET memory_limit = '{limits.SQL_MEMORY_BYTES_MAX // limits.MIB}MiB'",
         "SET lock_configuration = true",
