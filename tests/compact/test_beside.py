@@ -164,4 +164,4 @@ def test_a_tail_shows_each_line_once_across_compactions() -> None:
         job.wait(6)
         seen += shown(tail.poll())
     lines = sorted(map(str, seen))
-    assert lines == sorted([*map(str, range(240)), *map(str, range(60))])
+    assert lines == sorted([*map(str, range(240)), *map(str, range(160))])
