@@ -65,6 +65,19 @@ def test_a_spool_below_a_file_can_not_be_written(tmp_path: Path) -> None:
     assert "RANKLOG_SPOOL" in check.do
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc")
+def test_a_spool_where_not_even_root_makes_folders_can_not_be_written() -> None:
+    [check] = check_spool(Path("/proc/spool"), {})
+
+    assert check.state == PROBLEM
+
+
+def test_trying_a_spool_leaves_nothing_behind(tmp_path: Path) -> None:
+    check_spool(tmp_path / "spool", {})
+
+    assert not [*tmp_path.iterdir()]
+
+
 def test_room_is_held_against_the_quota(tmp_path: Path) -> None:
     assert check_spool(tmp_path, {"RANKLOG_SPOOL_QUOTA": "64MiB"})[1].state == OK
     assert check_spool(tmp_path, {"RANKLOG_SPOOL_QUOTA": "900TiB"})[1].state == PROBLEM

@@ -214,3 +214,30 @@ def test_a_task_on_another_node_than_ranklog_run_s_delivers_by_itself(jobs: Jobs
     assert [(line.rank, line.text) for line in jobs.lines("logging")] == [(3, "from far")]
     [stream] = {e.stream for e in streams_in(jobs.stream) if e.stream.channel == "logging"}
     assert (stream.run, stream.launch, stream.host) == ("llama", "l7", socket.gethostname())
+
+
+FAKE_MPIRUN = """#!/bin/sh
+echo "unbuffered: $PYTHONUNBUFFERED"
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "given", "said"),
+    [
+        ((), {}, "1"),
+        (("--tag-output",), {}, ""),
+        (("--tag-output",), {"PYTHONUNBUFFERED": "yes"}, "yes"),
+    ],
+)
+def test_where_open_mpi_labels_writes_python_keeps_its_lines_whole(
+    jobs: Jobs, tmp_path: Path, options: tuple[str, ...], given: dict[str, str], said: str
+) -> None:
+    mpirun = tmp_path / "bin" / "mpirun"
+    mpirun.parent.mkdir()
+    mpirun.write_text(FAKE_MPIRUN)
+    mpirun.chmod(0o755)
+    jobs.environ.pop("PYTHONUNBUFFERED", None)
+    jobs.environ |= given
+    done = jobs.run(str(mpirun), *options, "program")
+
+    assert done.stdout == f"unbuffered: {said}\n".encode()

@@ -50,6 +50,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     )
     if job.config is not None and not job.config.is_file():
         raise BadInput(f"no file {job.config}", hint="--config names the job's configuration")
+    if job.config is not None and (told := _lacking(job.config)):
+        print(f"ranklog: {told}", file=sys.stderr)
     kept_before = kept_count(job.folder / FOLDER)
     code = run_job(job)
     if destination is not None:
@@ -59,6 +61,15 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         _tell_refused(job.folder / FOLDER, kept_before)
     console.close()
     return end_as(code)
+
+
+def _lacking(config: Path) -> str:
+    """What a configuration will not be asked for by, and what would help; "" where nothing is amiss."""
+    from ranklog.produce.describe import YAML
+
+    if config.suffix not in YAML or find_spec("yaml") is not None:
+        return ""
+    return f"{config} is kept as text; to find runs by its keys: pip install pyyaml"
 
 
 def _destination(arguments: argparse.Namespace) -> tuple[str | None, str | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import resource
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -51,9 +52,9 @@ def file_system_of(path: Path, mounts: str | None = None) -> tuple[str, str]:
 def check_spool(folder: Path, environ: Mapping[str, str]) -> list[Check]:
     """Kind of file system, whether it can be written, room against the quota."""
     parent = next(p for p in (folder, *folder.parents) if p.exists())
-    if not os.access(parent, os.W_OK | os.X_OK):
+    if why_not := _why_not_written(parent):
         do = "set RANKLOG_SPOOL to a folder of yours on a local disk"
-        return [Check("spool", PROBLEM, f"{folder} can't be written by you", do)]
+        return [Check("spool", PROBLEM, f"{folder} can't be written by you: {why_not}", do)]
     if folder.exists() and folder.stat().st_uid != os.getuid():
         do = "set RANKLOG_SPOOL to a folder of your own"
         return [Check("spool", PROBLEM, f"{folder} belongs to another user", do)]
@@ -81,6 +82,15 @@ def check_spool(folder: Path, environ: Mapping[str, str]) -> list[Check]:
     state, what, do = known[kind]
     check = Check("spool", state, f"{folder} on {type_}, {what}", do or NOTHING, facts)
     return [check, _check_room(parent, environ)]
+
+
+def _why_not_written(folder: Path) -> str:
+    """Tried, as permissions alone tell little: not of read-only mounts, of /proc, to root."""
+    try:
+        with tempfile.TemporaryDirectory(prefix=".ranklog-doctor-", dir=folder):
+            return ""
+    except OSError as error:
+        return error.strerror or str(error)
 
 
 def _check_room(folder: Path, environ: Mapping[str, str]) -> Check:

@@ -17,7 +17,7 @@ from ranklog.launch.command import launch_id, run_name, torchrun_of
 from ranklog.launch.host_monitor import monitored
 from ranklog.launch.keeper import AgentKeeper
 from ranklog.launch.parent import NOT_EXECUTABLE, NOT_FOUND, Parent, Program
-from ranklog.launch.starters import starter_of
+from ranklog.launch.starters import MPI, starter_of
 from ranklog.produce import spool
 from ranklog.produce.identity import Identity, identify
 from ranklog.produce.launch_name import names_launch
@@ -143,7 +143,11 @@ def _programs(job: Job, environ: dict[str, str]) -> list[Program]:
         words = plugin.enabled(torchrun, environ, job.folder)
     if job.processes is None:
         starter = starter_of(words, environ)
-        return [Program(words, environ, job.identity, starter.labels if starter else "")]
+        labels = starter.labels if starter else ""
+        if labels == MPI and "PYTHONUNBUFFERED" not in os.environ:
+            # Open MPI labels writes, and an unbuffered print is two: text, line feed.
+            environ = {k: value for k, value in environ.items() if k != "PYTHONUNBUFFERED"}
+        return [Program(words, environ, job.identity, labels)]
     port = environ.get("MASTER_PORT") or str(_free_port())
     return [
         Program(

@@ -19,6 +19,9 @@ from ranklog.produce import devices, inventory
 from ranklog.produce.manifest import VERSION, append_piece
 from ranklog.produce.plain import plain
 
+# Suffixes of what PyYAML reads.
+YAML = (".yaml", ".yml")
+
 
 def second_piece(order: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
     """All that can be found out; a part that fails is left out, and its error said."""
@@ -81,7 +84,7 @@ def read_config(path: Path) -> Any:
     if path.suffix == ".toml":
         with contextlib.suppress(ImportError):  # Python 3.10 has none
             return plain(importlib.import_module("tomllib").loads(text))
-    if path.suffix in (".yaml", ".yml"):
+    if path.suffix in YAML:
         with contextlib.suppress(ImportError):
             return plain(importlib.import_module("yaml").safe_load(text))
     return None

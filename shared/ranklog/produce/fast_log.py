@@ -64,22 +64,16 @@ def _is_loggings(method: Any) -> bool:
     return code is not None and not ours and os.path.normcase(code.co_filename) == _SOURCE
 
 
-def _replacement(
-    ours: RanklogHandler, original: Any, handle: Any, call_handlers: Any, make_record: Any
-) -> Callable[..., None]:
-    logger_class, warning, get_frame = logging.Logger, logging.WARNING, sys._getframe
-    module: Any = logging
-    factory = logging.LogRecord
-    producer: Producer = ours.producer
-    root, alone = logging.getLogger(), [ours]
+def _finder(producer: Producer, handle: Any, make_record: Any) -> Callable[..., Call | None]:
+    logger_class, get_frame = logging.Logger, sys._getframe
 
-    def find(logger: logging.Logger, frame: Any, level: int) -> Call | None:
-        """None where a record is needed after all: a subclass, somebody patched Logger or calls `_log`."""
-        caller: Any = get_frame(1)
-        if caller.f_code is _log.__code__:
-            caller = caller.f_back
+    def find(logger: logging.Logger, frame: Any, level: int, caller: Any = None) -> Call | None:
+        """The call that `frame` is in; `caller` is who called `_log`, as a rule who calls this.
+
+        None where a record is needed after all: a subclass, somebody patched Logger or calls `_log`.
+        """
         if (
-            caller.f_code.co_filename != _SOURCE
+            (caller or get_frame(1)).f_code.co_filename != _SOURCE
             or type(logger) not in _PLAIN_LOGGERS
             or logger_class.handle is not handle
             or logger_class.makeRecord is not make_record
@@ -88,6 +82,19 @@ def _replacement(
         while frame is not None and frame.f_code.co_filename == _SOURCE:
             frame = frame.f_back
         return producer.call_at(frame, logger.name, level, logger)
+
+    return find
+
+
+def _replacement(
+    ours: RanklogHandler, original: Any, handle: Any, call_handlers: Any, make_record: Any
+) -> Callable[..., None]:
+    logger_class, warning, get_frame = logging.Logger, logging.WARNING, sys._getframe
+    module: Any = logging
+    factory = logging.LogRecord
+    producer: Producer = ours.producer
+    root, alone = logging.getLogger(), [ours]
+    find = _finder(producer, handle, make_record)
 
     def _log(
         self: logging.Logger,
@@ -135,7 +142,7 @@ def _replacement(
                         or call.level != level
                         or call.owner is not self
                     ):
-                        call = find(self, frame, level)
+                        call = find(self, frame, level, get_frame(1))
                     if call is not None:
                         producer.line(call, msg, args)
                         return
