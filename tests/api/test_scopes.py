@@ -199,4 +199,4 @@ def test_a_command_that_administers_works_on_the_store_alone(
     assert "store" in capsys.readouterr().err
 
 
-_WORDS: dict[str, list[str]] = {"keys": ["list"], "quarantine": ["list"]}
+_WORDS: dict[str, list[str]] = {"keys": ["list"], "quarantine": ["list"], "retention": ["show"]}

@@ -253,7 +253,7 @@ COMMANDS: tuple[Command, ...] = (
         "delete",
         "deletes the lines that match a query, or a run whole: no answer shows them any more",
         "ranklog.cli.delete",
-        tuple(flag for flag in READING if flag.name != "--api") + flags.DELETE,
+        tuple(flag for flag in READING if flag.name != "--api") + flags.DELETE + flags.BY_WHOM,
         (QUERY,),
         query=True,
         example="ranklog delete 'customer_id:4711' --run llama-8b --why 'request 93'",
@@ -262,7 +262,9 @@ COMMANDS: tuple[Command, ...] = (
         "retention",
         "set SPAN, clear, show or apply: how long lines are kept, and letting go of what is older",
         "ranklog.cli.retention",
-        tuple(flag for flag in flags.WHERE if flag.name != "--api") + flags.RETENTION,
+        tuple(flag for flag in flags.WHERE if flag.name != "--api")
+        + flags.RETENTION
+        + flags.BY_WHOM,
         (
             Positional("ACTION", "set, clear, show or apply"),
             Positional("SPAN", "how long, such as 90d or 36h; at least a day", many=True),

@@ -354,11 +354,14 @@ MISSING = (
     Flag("--all", "those who said it as well"),
 )
 
+BY_WHOM = (
+    Flag("--why", "the reason, for the log of actions", "TEXT", ""),
+    Flag("--who", "on whose behalf (default: the user of this machine)", "NAME"),
+)
+
 RETENTION = (
     Flag("--run", "runs whose name fits, with * and ? (default: every run)", "PATTERN"),
     Flag("--dry-run", "say what apply would do, and do nothing"),
-    Flag("--why", "the reason, for the log of actions", "TEXT", ""),
-    Flag("--who", "on whose behalf (default: the user of this machine)", "NAME"),
 )
 
 AUDIT = (
@@ -371,8 +374,6 @@ DELETE = (
     Flag("--dry-run", "say what would be deleted, and delete nothing"),
     Flag("--yes", "do not ask"),
     Flag("--groups", "with each match the rest of its group: all lines of a traceback"),
-    Flag("--why", "the reason, for the log of actions", "TEXT", ""),
-    Flag("--who", "on whose behalf (default: the user of this machine)", "NAME"),
 )
 
 SERVE = (
@@ -455,6 +456,7 @@ ALL: tuple[tuple[Flag, ...], ...] = (
     EXPORT,
     MISSING,
     AUDIT,
+    BY_WHOM,
     RETENTION,
     COMPACT,
     REINDEX,
