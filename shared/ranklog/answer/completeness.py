@@ -8,161 +8,39 @@ these hours is known. A hole in its sequence numbers is a gap when the missing l
   agents, whose time never runs back within a stream, a hole whose neighbours bound it to that range.
 
 A rank of the world of which nothing was read is *absent*: whether it was silent in these hours or
-what it said has not arrived, nobody can tell. What is not proven is *behind*, not complete. Streams of kind `arrival` have no sequence: no gaps.
+what it said has not arrived, nobody can tell. What is not proven is *behind*, not complete. Streams of
+kind `arrival` have no sequence: no gaps. What was deleted is not missing; it is counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
-from ranklog.answer.deleted import NOTHING, Gone, came_later, deleted_members, finite_end
+from ranklog.answer.deleted import NOTHING, Gone, came_later, deleted_members
+from ranklog.answer.life import Pulse, quiet_streams
+from ranklog.answer.stream_state import Part, StreamState, Window, stream_states
 from ranklog.limits import HOUR_NS, WORLD_RANKS_MAX
 from ranklog.model.answer import Completeness
-from ranklog.model.frame import StreamEnd
 from ranklog.model.index import StreamEntry
-from ranklog.model.stream import DENSE, Stream
-from ranklog.model.tombstone import Deleted
+from ranklog.model.stream import DENSE
 from ranklog.plan.overlap import difference, union
+
+__all__ = [
+    "CERTIFICATES",
+    "Declared",
+    "Window",
+    "absent_ranks",
+    "judge",
+    "judge_streams",
+    "with_skipped",
+]
 
 # Ranks by (run, launch, attempt).
 Declared = Mapping[tuple[str, str, int], frozenset[int]]
 CERTIFICATES = ("none", "import", "agent", "producer")  # weakest first
 _MONOTONE = ("producer", "agent")
-_NO_TIME = 2**62  # later than any line
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """What was read: every index of the hours [low, high), None being open. `to_ns` None: up to now."""
-
-    low: int | None = None
-    high: int | None = None
-    to_ns: int | None = None
-
-    @classmethod
-    def of(cls, from_ns: int | None, to_ns: int | None) -> Window:
-        """The whole hours that [from_ns, to_ns) touches."""
-        low = None if from_ns is None else from_ns // HOUR_NS
-        return cls(low, None if to_ns is None else -(-to_ns // HOUR_NS), to_ns)
-
-    @property
-    def whole(self) -> bool:
-        """Everything of the runs in scope."""
-        return self.low is None and self.high is None
-
-    def has(self, hour: int) -> bool:
-        return (self.low is None or hour >= self.low) and (self.high is None or hour < self.high)
-
-    def part_of(self, first: int, last: int) -> range:
-        """Those of the hours first..last that were read."""
-        return range(
-            first if self.low is None else max(first, self.low),
-            last + 1 if self.high is None else min(last + 1, self.high),
-        )
-
-
-class _Part(NamedTuple):
-    """A seq range that was seen. Lines before it are not later than `before`, lines after it not
-    earlier than `after` (where time does not run back)."""
-
-    first: int
-    end: int
-    before: int
-    after: int
-    low: int  # hull of the entry's times
-    high: int
-
-
-def _times_of(hour: int) -> tuple[int, int]:
-    """First and last ns of an hour."""
-    return hour * HOUR_NS, (hour + 1) * HOUR_NS - 1
-
-
-@dataclass(slots=True)
-class _StreamState:
-    """One stream over all indexes that were read."""
-
-    stream: Stream
-    stream_id: str
-    parts: list[_Part] = field(default_factory=list)
-    fences: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
-    drops: dict[str, int] = field(default_factory=dict)
-    end: StreamEnd | None = None
-    ranks: set[int] = field(default_factory=set)  # its own, and those of labelled lines
-    reached: int = 0  # first seq that nobody has seen
-    last_ts: int | None = None
-    gone: tuple[tuple[int, int], ...] = ()  # deleted
-    gone_parts: list[_Part] = field(default_factory=list)
-    hidden: bool = False  # its launch was deleted, whatever comes
-
-    def __post_init__(self) -> None:
-        if self.stream.rank is not None:
-            self.ranks.add(self.stream.rank)
-
-    @property
-    def is_named_only(self) -> bool:
-        """A manifest named it, and it never said anything: not even that there was nothing to say."""
-        return not (self.parts or self.fences or self.drops or self.end)
-
-    def add(self, entry: StreamEntry) -> None:
-        if entry.ranks:
-            self.ranks.update(rank for rank, _ in entry.ranks)
-        if entry.ranges and entry.min_ts is not None and entry.max_ts is not None:
-            self._see(entry.ranges, entry.min_ts, entry.max_ts)
-        for fence in entry.fences:
-            # what an older heartbeat said of the hour is part of what a newer one says
-            self.fences.setdefault(fence.hour, []).extend(fence.ranges)
-        for drop in entry.drops:
-            self.drops[drop.reason] = self.drops.get(drop.reason, 0) + drop.lines
-        if entry.end is not None and (self.end is None or entry.end.end_seq > self.end.end_seq):
-            self.end = entry.end
-
-    @property
-    def seen(self) -> list[tuple[int, int]]:
-        return union([(part.first, part.end) for part in self.parts])
-
-    @property
-    def known(self) -> list[tuple[int, int]]:
-        """What was seen, and what is not missing as it was deleted."""
-        return union([*self.seen, *self.gone]) if self.gone else self.seen
-
-    def forget(self, gone: Gone, deleted: Sequence[Deleted]) -> None:
-        """Some of it was deleted, and may have left the store. The hours of deleted rows bound their
-        neighbours' as the hours of fences do."""
-        self.gone, self.hidden = gone.ranges(self.stream_id), gone.hides(self.stream)
-        self.reached = max(self.reached, finite_end(self.gone))
-        for item in deleted:
-            low, high = (0, _NO_TIME) if item.hour is None else _times_of(item.hour)
-            self.gone_parts += [
-                _Part(first, end, high, low, low, high) for first, end in item.ranges
-            ]
-
-    def _see(self, ranges: Sequence[tuple[int, int]], low: int, high: int) -> None:
-        """Ranges of one entry, ascending, and its times."""
-        if len(ranges) == 1:  # nearly always
-            self.parts.append(_Part(*ranges[0], low, high, low, high))
-        else:
-            last = len(ranges) - 1
-            self.parts += [
-                _Part(first, end, high if i else low, low if i < last else high, low, high)
-                for i, (first, end) in enumerate(ranges)
-            ]
-        self.reached = max(self.reached, ranges[-1][1])
-        if self.last_ts is None or high > self.last_ts:
-            self.last_ts = high
-
-
-def stream_states(entries: Iterable[StreamEntry]) -> dict[str, _StreamState]:
-    """Entries of many segments folded by stream."""
-    states: dict[str, _StreamState] = {}
-    for entry in entries:
-        state = states.get(entry.stream_id)
-        if state is None:
-            state = states[entry.stream_id] = _StreamState(entry.stream, entry.stream_id)
-        state.add(entry)
-    return states
 
 
 def judge(
@@ -212,14 +90,46 @@ def judge_streams(
             marks.append(mark)
     result.absent = absent_ranks(states.values(), declared, gone)
     result.deleted = _deleted(states, window, gone)
+    result.quiet = quiet_streams(_pulse(state) for state in states.values() if _is_alive(state))
+    result.since = [_since(state) for state in states.values() if _is_foreign(state)]
     result.watermark_ns = min(marks, default=None)
     result.state = _worst(result)
     return result
 
 
-def _deleted(
-    states: Mapping[str, _StreamState], window: Window, gone: Gone
-) -> list[dict[str, Any]]:
+def _is_alive(state: StreamState) -> bool:
+    """Whether a process stands behind it that sends heartbeats."""
+    return state.stream.certified in _MONOTONE and not state.hidden
+
+
+def _pulse(state: StreamState) -> Pulse:
+    return Pulse(
+        state.stream,
+        state.stream_id,
+        state.last_ts,
+        state.alive_ns,
+        owed=_fenced(state) > state.reached,
+        ended=state.end is not None,
+    )
+
+
+def _is_foreign(state: StreamState) -> bool:
+    """Whether nobody numbered its lines as they were said: imported, or of a foreign agent."""
+    return state.stream.certified not in _MONOTONE or state.stream.kind != DENSE
+
+
+def _since(state: StreamState) -> dict[str, Any]:
+    """From where on it is certified: what was before its first line nobody can tell."""
+    certified = state.stream.certified
+    return _named(
+        state,
+        certified=certified if certified in CERTIFICATES else "none",
+        kind=state.stream.kind,
+        ts_ns=state.first_ts,
+    )
+
+
+def _deleted(states: Mapping[str, StreamState], window: Window, gone: Gone) -> list[dict[str, Any]]:
     if not gone.tombstones:
         return []
     rows = gone.rows(window)
@@ -245,17 +155,17 @@ def _weakest(certificates: Iterable[str]) -> str:
     return min(known, key=CERTIFICATES.index, default="none")
 
 
-def _place(state: _StreamState) -> tuple[str, str, int, int, str]:
+def _place(state: StreamState) -> tuple[str, str, int, int, str]:
     stream = state.stream
     rank = -1 if stream.rank is None else stream.rank
     return (stream.run, stream.launch, stream.attempt, rank, state.stream_id)
 
 
-def _named(state: _StreamState, **members: Any) -> dict[str, Any]:
+def _named(state: StreamState, **members: Any) -> dict[str, Any]:
     return {"stream": state.stream_id, "rank": state.stream.rank, **members}
 
 
-def _gaps(state: _StreamState, window: Window) -> tuple[list[tuple[int, int]], bool]:
+def _gaps(state: StreamState, window: Window) -> tuple[list[tuple[int, int]], bool]:
     """Missing seq ranges that must lie in what was read; whether more might."""
     if state.stream.kind != DENSE or state.hidden:
         return [], False
@@ -270,15 +180,15 @@ def _gaps(state: _StreamState, window: Window) -> tuple[list[tuple[int, int]], b
     return difference(union(expected), state.known), doubt
 
 
-def _fenced(state: _StreamState) -> int:
+def _fenced(state: StreamState) -> int:
     return max((end for ranges in state.fences.values() for _, end in ranges), default=0)
 
 
-def _holes(state: _StreamState, window: Window) -> tuple[list[tuple[int, int]], bool]:
+def _holes(state: StreamState, window: Window) -> tuple[list[tuple[int, int]], bool]:
     """Holes whose neighbours' times bound them to hours that were read; whether another one may
     reach into them. What a fence says of an hour that was not read is a neighbour, too."""
     outside = [
-        _Part(first, end, hour * HOUR_NS - 1, (hour + 1) * HOUR_NS, 0, 0)
+        Part(first, end, hour * HOUR_NS - 1, (hour + 1) * HOUR_NS, 0, 0)
         for hour, ranges in state.fences.items()
         if not window.has(hour)
         for first, end in ranges
@@ -300,7 +210,7 @@ def _holes(state: _StreamState, window: Window) -> tuple[list[tuple[int, int]], 
     return holes, doubt
 
 
-def _proven(state: _StreamState, window: Window) -> bool:
+def _proven(state: StreamState, window: Window) -> bool:
     """Whether nothing can be missing after the last line that was seen, up to the window's end."""
     if state.hidden:
         return True
@@ -319,7 +229,7 @@ def _proven(state: _StreamState, window: Window) -> bool:
     return last is not None and last >= window.to_ns and state.stream.certified in _MONOTONE
 
 
-def _watermark(state: _StreamState, window: Window, gaps: Sequence[tuple[int, int]]) -> int | None:
+def _watermark(state: StreamState, window: Window, gaps: Sequence[tuple[int, int]]) -> int | None:
     """Everything of the stream before this time is stored; None: it sets no bound."""
     if not gaps and _proven(state, window):
         return window.to_ns if window.to_ns is not None else state.last_ts
@@ -329,7 +239,7 @@ def _watermark(state: _StreamState, window: Window, gaps: Sequence[tuple[int, in
 
 
 def absent_ranks(
-    states: Iterable[_StreamState], declared: Declared | None = None, gone: Gone = NOTHING
+    states: Iterable[StreamState], declared: Declared | None = None, gone: Gone = NOTHING
 ) -> list[int]:
     """Ranks of an attempt's world, or that a manifest speaks of, of which no stream says anything. What
     was deleted was said.

@@ -13,7 +13,7 @@ from ranklog.model import frame
 from ranklog.model.answer import Completeness, Line, Report
 from ranklog.model.levels import level_name
 
-_LISTS = ("absent", "behind", "gaps", "dropped", "deleted", "skipped_tasks")
+_LISTS = ("absent", "behind", "gaps", "dropped", "deleted", "quiet", "since", "skipped_tasks")
 
 
 def render_time(ts_ns: int) -> str:
@@ -99,7 +99,8 @@ def completeness_json(value: Completeness) -> dict[str, Any]:
         items = getattr(value, name)
         shown[name] = items[:COMPLETENESS_LIST_MAX]
         more += max(0, len(items) - COMPLETENESS_LIST_MAX)
-    shown["behind"] = [_timed(item) for item in shown["behind"]]
+    for name in ("behind", "quiet", "since"):
+        shown[name] = [_timed(item) for item in shown[name]]
     if more:
         shown["more"] = more
     return shown

@@ -76,6 +76,9 @@ def say_completeness(console: Console, completeness: Completeness, zone: tzinfo)
         parts.append(f"{missing} lines of {_ranks(completeness.gaps)} have not arrived")
     if completeness.behind:
         parts.append(f"{_ranks(completeness.behind)} may still send lines")
+    for verdict in ("late", "gone", "silent"):
+        if quiet := [one for one in completeness.quiet if one["verdict"] == verdict]:
+            parts.append(f"{_ranks(quiet)}: {verdict}")
     if completeness.absent:
         parts.append(f"nothing from rank {shown_ranks(completeness.absent)}")
     if completeness.watermark_ns:
