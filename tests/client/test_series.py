@@ -327,3 +327,8 @@ def test_options_that_can_not_be_are_refused(client: Client, words: dict[str, ob
 def test_text_restricts_no_points(client: Client) -> None:
     with pytest.raises(BadQuery):
         client.series('loss "text"', run=RUN)
+
+
+def test_a_dimension_that_no_series_has_is_warned_of(client: Client) -> None:
+    answer = client.series("grad_norm", run=RUN, by=["rank", "layer", "lyer"])
+    assert answer.report.warnings == ["no series has the dimension lyer"]

@@ -41,6 +41,8 @@ def read_series(reader: Reader, query: q.Query, options: SeriesOptions) -> Serie
         table = read_points(run, query.expr, options)
         if not len(table):
             run.report.warnings += _why_none(query.expr)
+        else:
+            run.report.warnings += _nowhere(table, options.by or ())
         return _answer(run, table, options)
 
 
@@ -51,6 +53,12 @@ def _why_none(expr: q.Expr) -> list[str]:
     if len(names) > 1:
         return ["no point is of two series; for either write loss OR grad_norm"]
     return ["no such series here; `ranklog series '*' --list` names all"] if names else []
+
+
+def _nowhere(table: PointTable, by: Sequence[str]) -> list[str]:
+    """Fields to keep apart that no series has: often a slip."""
+    known = {key for text in table.names.dims for key in json.loads(text)}
+    return [f"no series has the dimension {n}" for n in by if n not in known.union(_BUILT_IN_BY)]
 
 
 def stream_series(reader: Reader, query: q.Query, options: SeriesOptions) -> Iterator[SeriesAnswer]:
