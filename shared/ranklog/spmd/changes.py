@@ -186,9 +186,8 @@ def _words(text: str) -> list[Variable]:
     ]
 
 
-def words_alike(a: str, b: str) -> bool:
-    """Whether two texts have equally many words and most of them agree."""
-    first, second = shape(a).split(), shape(b).split()
+def words_alike(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Whether two shapes have equally many words and most of them agree."""
     if len(first) != len(second) or not first:
         return False
     same = sum(x == y for x, y in zip(first, second, strict=True))

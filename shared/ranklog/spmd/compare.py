@@ -165,7 +165,7 @@ def _pair_by_words(slots: list[Slot[Line]]) -> None:
         candidates = open_slots[line.call_site, line.level, len(body(line).split())]
         for at in range(min(len(candidates), WORD_TRIES_MAX)):
             other = candidates[at]
-            if not disjoint(slot, other) or not words_alike(body(other.first), body(line)):
+            if not disjoint(slot, other) or not _alike(other.first, line):
                 continue
             absorb(other, slot)
             other.words = True
@@ -177,6 +177,10 @@ def _pair_by_words(slots: list[Slot[Line]]) -> None:
             if len(candidates) > WORD_TRIES_MAX:
                 candidates.popleft()
     slots[:] = [slot for slot in slots if any(slot.lines)]
+
+
+def _alike(line: Line, other: Line) -> bool:
+    return words_alike(shape(body(line)).split(), shape(body(other)).split())
 
 
 def make_hunk(

@@ -18,16 +18,13 @@ from itertools import accumulate
 import numpy as np
 
 from ranklog.spmd.align import align
+from ranklog.spmd.changes import words_alike
 from ranklog.spmd.columns import Column, Keyed, has_iteration, place_columns
+from ranklog.spmd.compare import WORD_TRIES_MAX
 from ranklog.spmd.grid import MIX, PRIME, U64, Grid, hash_sequences, make_grid
 from ranklog.spmd.in_order import merge_in_order
 from ranklog.spmd.slots import Slot, Waiting, absorb, disjoint
 from ranklog.spmd.table import ABSENT, I64, Flags
-
-# Candidates tried for a line that has no partner of its own shape.
-WORD_TRIES_MAX = 8
-# Two texts of different shapes are one message if at least this share of their words is equal.
-WORDS_ALIKE_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +103,6 @@ class _Pairing:
         keyed = self._keys[key]
         return keyed.call_site, keyed.level, len(self._of(key))
 
-    def _alike(self, key: int, other: int) -> bool:
-        first, second = self._of(key), self._of(other)
-        if len(first) != len(second) or not first:
-            return False
-        same = sum(x == y for x, y in zip(first, second, strict=True))
-        return same >= WORDS_ALIKE_SHARE * len(first)
-
     def pair(self, slots: list[Slot[At]]) -> None:
         """Join slots in place; see spmd/compare."""
         waiting: dict[tuple[str | None, int | None, int], deque[Slot[At]]] = defaultdict(deque)
@@ -122,7 +112,9 @@ class _Pairing:
             candidates = waiting[self._group(slot.key)]
             for at in range(min(len(candidates), WORD_TRIES_MAX)):
                 other = candidates[at]
-                if not disjoint(slot, other) or not self._alike(other.key, slot.key):
+                if not disjoint(slot, other) or not words_alike(
+                    self._of(other.key), self._of(slot.key)
+                ):
                     continue
                 absorb(other, slot)
                 other.words = True

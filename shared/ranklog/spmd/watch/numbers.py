@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ranklog.model.answer import Line
+from ranklog.spmd.triage.series import is_loss
 from ranklog.spmd.watch.news import number_of
 
-_LOSS = re.compile(r"^(?:\w+[_ /.-])?loss$", re.IGNORECASE)
-_NOT_LOSS = re.compile(r"eval|val|scale|best|avg|aux", re.IGNORECASE)
 _GRADIENT = re.compile(r"grad(?:ient)?s?[_ /.-]?norm", re.IGNORECASE)
 GRADIENT_BAD_MIN = 3  # one after the other
 GOOD_ENDS = 3  # finite values, one after the other, that end it
@@ -95,11 +94,6 @@ class Numbers:
             key: {rank: _Count(*rest) for rank, *rest in rows} for key, rows in said.items()
         }
         return found
-
-
-def is_loss(key: str) -> bool:
-    """A training loss by its name."""
-    return _LOSS.match(key) is not None and _NOT_LOSS.search(key) is None
 
 
 def is_watched(key: str) -> bool:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ranklog.limits import SECOND_NS
+from ranklog.spmd.triage.series import is_loss
 from ranklog.spmd.triage.steps import query_of
 from ranklog.spmd.watch.alerts import Condition, Notice
-from ranklog.spmd.watch.numbers import is_loss
 
 CRITICAL, WARNING = "critical", "warning"
 # Stretches of ranks in a query; more are left out, as a query has a limit.
