@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timezone
 
 from ranklog.client import Client
 from ranklog.compact.compacting import Compactor, CompactReport
@@ -84,20 +85,41 @@ def compact(store: SteppedStore, *, hidden: Hidden = nothing_hidden) -> CompactR
     return Compactor(store, TENANT, store.clock_ns, hidden).run()
 
 
-def answered(store: MemoryStore, query: str) -> list[str]:
-    """Ids of the lines that match, every one as often as it is shown, for a reader without a cache."""
+def answered(store: MemoryStore, query: str, span: tuple[int, int] | None = None) -> list[str]:
+    """Ids of the lines that match, every one as often as it is shown, for a reader without a cache;
+    `span`: of [from, to) ns."""
+    since, until = BOUNDS["since"], BOUNDS["until"]
+    if span is not None:
+        since, until = (shown_time(ns) for ns in span)
     answer = Client(store=store, tenant=TENANT).search(
-        f"({query}) OR nothing-like-this", limit=None, order="oldest", groups=False, **BOUNDS
+        f"({query}) OR nothing-like-this",
+        limit=None,
+        order="oldest",
+        groups=False,
+        since=since,
+        until=until,
     )
     assert answer.completeness.skipped_tasks == []
     return sorted(line.id for line in answer.lines)
 
 
-def expected(corpus: Corpus, query: str, batches: set[int] | None = None) -> list[str]:
+def shown_time(ns: int) -> str:
+    """Of whole seconds."""
+    return datetime.fromtimestamp(ns // SECOND_NS, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def expected(
+    corpus: Corpus,
+    query: str,
+    batches: set[int] | None = None,
+    span: tuple[int, int] | None = None,
+) -> list[str]:
     """By the oracle, of what was ingested."""
     lines = corpus.lines
     if batches is not None:
         size = len(corpus.batches[0])
         lines = [line for at, line in enumerate(lines) if at // size in batches]
+    if span is not None:
+        lines = [line for line in lines if span[0] <= line.ts_ns < span[1]]
     parsed = parse_query(f"({query}) OR nothing-like-this", now_ns=T0)
     return sorted(matching(lines, parsed.expr))
