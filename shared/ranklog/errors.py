@@ -13,6 +13,7 @@ RanklogError
 ├── PreconditionFailed  412  If-Match did not hold
 ├── TooLarge            413  a limit of limits.py
 ├── Throttled           429  retryable
+│   └── OverQuota            with the seconds until it may be asked again
 ├── Corrupt             500  bytes that are not what their name says
 ├── NewerVersion        500  written by a newer ranklog
 ├── StoreFull           507  disk full or quota
@@ -132,6 +133,16 @@ class Throttled(RanklogError):
     kind = "throttled"
     http_status = 429
     retryable = True
+
+
+class OverQuota(Throttled):
+    """A tenant has used what it may; `retry_after_s` says when to come again."""
+
+    kind = "over_quota"
+
+    def __init__(self, message: str, *, hint: str | None = None, retry_after_s: int = 1) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after_s = retry_after_s
 
 
 class Corrupt(RanklogError):

@@ -106,6 +106,11 @@ API_KEY_AGE_NS_MAX = 15 * SECOND_NS
 API_KEYS_KNOWN_MAX = 4_096
 # Keys of a kind that a tenant has, revoked ones included: ingest tries each on a frame, a list reads all.
 KEYS_PER_TENANT_MAX = 100
+# What a process counted for a tenant is written, and quotas and what other processes counted are read
+# again, after this: so late is a quota over several processes.
+METER_AGE_S_MAX = 10.0
+# Tenants that a process counts for, some 1 KiB each; past it half of the idle ones are forgotten.
+METERED_TENANTS_MAX = 4_096
 # Ingest reads a tenant's ingest keys again after this: a revoked one verifies nothing from then on.
 INGEST_KEYS_AGE_S_MAX = 5.0
 # A frame waits in the stream for its retention at most, and a week longer on a node or in quarantine

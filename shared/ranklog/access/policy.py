@@ -19,7 +19,7 @@ REQUIRED, OPTIONAL = "required", "optional"
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """What a tenant may use; None: as much as there is. A day and an hour are sliding windows."""
+    """What a tenant may use; None: as much as there is. An hour is one of the clock, in UTC."""
 
     ingest_bytes_per_hour: int | None = None
     scan_bytes_per_hour: int | None = None

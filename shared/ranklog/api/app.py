@@ -18,6 +18,8 @@ from aws_lambda_powertools.event_handler.openapi.params import Body, Path, Query
 from pydantic import BaseModel
 
 from ranklog._version import VERSION
+from ranklog.access.grant import Grant
+from ranklog.access.meter import INGESTED, SCANNED, Meter
 from ranklog.api import models
 from ranklog.api.answers import (
     NDJSON,
@@ -29,6 +31,7 @@ from ranklog.api.answers import (
     wants_ndjson,
 )
 from ranklog.api.caller import grant_of
+from ranklog.api.metered import metered
 from ranklog.api.problems import PROBLEM, problem_of
 from ranklog.api.resolver import Pool, Resolver
 from ranklog.api.scopes import PUBLIC
@@ -41,6 +44,7 @@ from ranklog.errors import (
     Forbidden,
     NewerVersion,
     NotFound,
+    OverQuota,
     RanklogError,
     TooLarge,
 )
@@ -69,16 +73,33 @@ def make_api(settings: Settings) -> Handler:
             public = event.get("rawPath") in _PUBLIC_PATHS
             grant = None if public else grant_of(event, settings)
         except RanklogError as error:
-            refused = problem_of(error)
-            return {
-                "statusCode": refused.status_code,
-                "headers": {"Content-Type": PROBLEM, **refused.headers},
-                "body": refused.body,
-                "isBase64Encoded": False,
-            }
-        return pool.answer(event, context, grant)
+            return _refused(error)
+        if settings.meter is None or grant is None:
+            return pool.answer(event, context, grant)
+        return _metered(settings.meter, pool, event, context, grant)
 
     return handler
+
+
+def _metered(
+    meter: Meter, pool: Pool, event: dict[str, Any], context: Any, grant: Grant
+) -> dict[str, Any]:
+    kind = INGESTED if event.get("rawPath") == "/v1/frames" else SCANNED
+    try:
+        with meter.admitted(grant.tenant, kind):
+            return pool.answer(event, context, grant)
+    except OverQuota as error:
+        return _refused(error)
+
+
+def _refused(error: RanklogError) -> dict[str, Any]:
+    refused = problem_of(error)
+    return {
+        "statusCode": refused.status_code,
+        "headers": {"Content-Type": PROBLEM, **refused.headers},
+        "body": refused.body,
+        "isBase64Encoded": False,
+    }
 
 
 def _checked(event: dict[str, Any]) -> dict[str, Any]:
@@ -104,7 +125,8 @@ def build_resolver(settings: Settings) -> Resolver:
     app = Resolver()
 
     def client() -> Client:
-        return settings.client_of(app.tenant)
+        found = settings.client_of(app.tenant)
+        return found if settings.meter is None else metered(found, settings.meter, app.tenant)
 
     _add_reading(app, client)
     _add_listings(app, client)
@@ -280,6 +302,8 @@ def _add_frames(app: Resolver, settings: Settings) -> None:
         if tenant != app.tenant:
             raise Forbidden("the frame is another tenant's")
         settings.sink.accept(app.tenant, data)
+        if settings.meter is not None:
+            settings.meter.add(app.tenant, INGESTED, len(data))
         return Response(HTTPStatus.ACCEPTED, "application/json", '{"accepted": 1}')
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from ranklog.access.grant import KeyRing
+from ranklog.access.meter import Meter
 from ranklog.api.app import Handler, make_api
 from ranklog.api.settings import Settings
 from ranklog.api.sinks import StoreFrames
@@ -28,6 +29,7 @@ def make_handler(
         sink=StoreFrames(store, clock_ns),
         keys=keys,
         tenant=tenant,
+        meter=Meter(store, clock_ns=clock_ns),
     )
     return make_api(settings)
 

@@ -19,7 +19,7 @@ def problem_of(error: RanklogError) -> Response[str]:
     """The response to an error; `kind`, `hint` and `position` are members of ours."""
     headers: dict[str, Any] = {}
     if error.retryable:
-        headers["Retry-After"] = str(RETRY_AFTER_S)
+        headers["Retry-After"] = str(getattr(error, "retry_after_s", RETRY_AFTER_S))
     if error.http_status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
     return problem(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ranklog.access.grant import KeyRing
+from ranklog.access.meter import Meter
 from ranklog.client import Client
 
 
@@ -25,10 +26,12 @@ class Settings:
 
     Who asks is what an authorizer in front says, else the tenant of the key if there are `keys`,
     else `tenant`, who may do all: None refuses a request that nobody vouches for.
+    `meter` counts what tenants use and holds them to their quotas.
     """
 
     client_of: Callable[[str], Client]
     sink: FrameSink | None = None
     keys: KeyRing | None = None
     tenant: str | None = None
+    meter: Meter | None = None
     clock_ns: Callable[[], int] = time.time_ns

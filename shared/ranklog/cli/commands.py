@@ -302,6 +302,15 @@ COMMANDS: tuple[Command, ...] = (
         example="ranklog serve --store ./logs",
     ),
     Command(
+        "usage",
+        "says what a tenant stores by run and day, sends and scans through the API, and sets quotas",
+        "ranklog.cli.usage",
+        tuple(flag for flag in flags.WHERE if flag.name != "--api")
+        + flags.RESTRICTIONS
+        + flags.USAGE,
+        example="ranklog usage --store s3://logs --tenant acme --quota scan_bytes_per_hour=100000000000",
+    ),
+    Command(
         "quarantine",
         "list, show ID or replay [ID]: frames that could not be stored, why, and storing them after all",
         "ranklog.cli.quarantine",

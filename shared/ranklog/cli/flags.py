@@ -394,6 +394,15 @@ SERVE = (
     Flag("--tls-key", "private key of the certificate, PEM", "FILE"),
 )
 
+USAGE = (
+    Flag(
+        "--quota",
+        "set a quota: ingest_bytes_per_hour, scan_bytes_per_hour or requests_at_once; none lifts it",
+        "NAME=N",
+        repeat=True,
+    ),
+)
+
 QUARANTINE = (Flag("--unknown", "records that name no tenant, in place of a tenant's"),)
 
 KEYS = (
@@ -464,5 +473,6 @@ ALL: tuple[tuple[Flag, ...], ...] = (
     SERVE,
     KEYS,
     QUARANTINE,
+    USAGE,
     RULES,
 )

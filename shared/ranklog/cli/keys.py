@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ranklog.cli.arguments import names_of
 from ranklog.cli.console import Console
@@ -52,6 +52,8 @@ def _create(arguments: argparse.Namespace, console: Console, store: Store, tenan
             name=name,
             lifetime_ns=_lifetime_ns(arguments.expires),
         )
+    details = {"id": record.key_id, "kind": record.kind, "scopes": record.to_json()["scopes"]}
+    _note(store, tenant, "key.create", details)
     if console.json:
         console.object({"key": key, "tenant": tenant} | record.to_json())
         return 0
@@ -118,6 +120,7 @@ def _revoke(arguments: argparse.Namespace, console: Console, store: Store, tenan
     from ranklog.access.manage import forget_key, revoke_key
 
     for key_id in arguments.id_words:
+        _note(store, tenant, "key.revoke", {"id": key_id, "forget": arguments.forget})
         record = revoke_key(store, tenant, key_id, now_ns=time.time_ns())
         if arguments.forget:
             forget_key(store, tenant, key_id)
@@ -144,6 +147,7 @@ def _require(arguments: argparse.Namespace, console: Console, store: Store, tena
             hint="ranklog keys create --ingest",
         )
     policy = replace(read_policy(store, tenant), signed_required=required)
+    _note(store, tenant, "key.require", {"signed": required})
     write_policy(store, tenant, policy)
     if console.json:
         console.object(policy.to_json())
@@ -151,6 +155,12 @@ def _require(arguments: argparse.Namespace, console: Console, store: Store, tena
         need = "must be" if required else "need not be"
         console.line(f"frames of tenant {tenant} {need} sealed with an ingest key of its own")
     return 0
+
+
+def _note(store: Store, tenant: str, action: str, details: dict[str, Any]) -> None:
+    from ranklog.delete.actions import Action, record_action, this_user
+
+    record_action(store, tenant, Action(action, time.time_ns(), this_user(), "", details))
 
 
 _ACTIONS = {"create": _create, "list": _list, "revoke": _revoke, "require": _require}

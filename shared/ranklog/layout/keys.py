@@ -13,6 +13,7 @@
     <tenant>/config/rules/<name>.json
     <tenant>/config/keys/<kind>/<id>.json
     <tenant>/config/access.json
+    <tenant>/usage/<YYYY-MM-DDTHH>/<process>.json
     <tenant>/pins/<pin>.json
     <tenant>/compaction/<folder>.json
     <tenant>/tombstones/<when_ns>.<hash>.json
@@ -322,6 +323,15 @@ def access_prefix(tenant: str, kind: str) -> str:
 
 def access_key(tenant: str, kind: str, key_id: str) -> str:
     return f"{access_prefix(tenant, kind)}{encode_name(key_id)}.json"
+
+
+def usage_prefix(tenant: str, hour: int) -> str:
+    """What each process counted for a tenant in an hour."""
+    return f"{tenant_prefix(tenant)}usage/{hour_text(hour)}/"
+
+
+def usage_key(tenant: str, hour: int, process: str) -> str:
+    return f"{usage_prefix(tenant, hour)}{encode_name(process)}.json"
 
 
 def access_policy_key(tenant: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 from ranklog.access.api_keys import StoreKeys
 from ranklog.access.grant import KeyRings
+from ranklog.access.meter import Meter
 from ranklog.access.seals import Seals
 from ranklog.api.app import Handler, make_api
 from ranklog.api.keys import Keys
@@ -63,6 +64,7 @@ def make_root(settings: FunctionSettings) -> Handler:
             sink=KinesisFrames(aws_client("kinesis"), stream, Seals(store)) if stream else None,
             keys=KeyRings(Keys(settings.api_keys), StoreKeys(store)) if settings.api_keys else None,
             tenant=None,
+            meter=Meter(store),
         )
     )
 

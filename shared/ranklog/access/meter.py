@@ -1,0 +1,193 @@
+"""What tenants use in an hour, counted where they are answered, and their quotas.
+
+    <tenant>/usage/<YYYY-MM-DDTHH>/<process>.json     what one process counted in that hour
+
+Each process counts by itself, writes its own object at most every METER_AGE_S_MAX and reads the others' as
+often: a quota holds for all processes together, late by that time. Requests at once are counted in each
+process: a Lambda function has one, and as many processes as its concurrency.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from ranklog.access.policy import Policy, read_policy
+from ranklog.errors import Corrupt, NotFound, OverQuota, RanklogError
+from ranklog.layout import keys
+from ranklog.limits import HOUR_NS, METER_AGE_S_MAX, METERED_TENANTS_MAX, SECOND_NS
+from ranklog.store.protocol import Store
+
+INGESTED, SCANNED, REQUESTS, REFUSED = "ingest_bytes", "scan_bytes", "requests", "refused"
+# A request that found as many others at once may come again after this.
+_AT_ONCE_WAIT_S = 1
+
+
+@dataclass(slots=True)
+class _Hour:
+    """A tenant's counts of the hour that runs: this process's, and of the others as last read."""
+
+    hour: int
+    own: Counter[str] = field(default_factory=Counter)
+    others: Counter[str] = field(default_factory=Counter)
+    policy: Policy = field(default_factory=Policy)
+    synced_s: float = float("-inf")
+    changed: bool = False
+    at_once: int = 0
+
+
+class Meter:
+    """Counts and admits. Threads may share it; it never fails a request for its own bookkeeping."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock_ns: Callable[[], int] = time.time_ns,
+        clock_s: Callable[[], float] = time.monotonic,
+        process: str = "",
+    ) -> None:
+        self._store = store
+        self._clock_ns = clock_ns
+        self._clock_s = clock_s
+        self._process = process or uuid.uuid4().hex
+        self._tenants: dict[str, _Hour] = {}
+        self._ended: list[tuple[str, _Hour]] = []  # hours that are over and not yet written
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def admitted(self, tenant: str, kind: str) -> Iterator[None]:
+        """A request of a tenant, `kind` what it will use most. Raises OverQuota, with when to come again."""
+        counts = self._begin(tenant, kind)
+        try:
+            yield
+        finally:
+            with self._lock:
+                counts.at_once -= 1
+
+    def add(self, tenant: str, kind: str, count: int) -> None:
+        """Count what was used."""
+        with self._lock:
+            counts = self._hour(tenant)
+            counts.own[kind] += count
+            counts.changed = True
+
+    def flush(self) -> None:
+        """Write what was counted and not yet written, as far as the store takes it."""
+        with self._lock:
+            waiting = [(name, counts) for name, counts in self._tenants.items() if counts.changed]
+            waiting += self._ended
+            self._ended = []
+        for tenant, counts in waiting:
+            self._write(tenant, counts)
+
+    def _begin(self, tenant: str, kind: str) -> _Hour:
+        with self._lock:
+            counts = self._hour(tenant)
+            due = self._clock_s() - counts.synced_s >= METER_AGE_S_MAX
+            if due:
+                counts.synced_s = self._clock_s()
+        if due:
+            self._sync(tenant, counts)
+        with self._lock:
+            try:
+                self._check(tenant, counts, kind)
+            except OverQuota:
+                counts.own[REFUSED] += 1
+                counts.changed = True
+                raise
+            counts.own[REQUESTS] += 1
+            counts.changed = True
+            counts.at_once += 1
+        return counts
+
+    def _check(self, tenant: str, counts: _Hour, kind: str) -> None:
+        quotas = counts.policy.quotas
+        most = quotas.requests_at_once
+        if most is not None and counts.at_once >= most:
+            raise OverQuota(
+                f"tenant {tenant!r} has {counts.at_once} requests at once, quota {most}",
+                hint="wait for one of them",
+                retry_after_s=_AT_ONCE_WAIT_S,
+            )
+        quota = {INGESTED: quotas.ingest_bytes_per_hour, SCANNED: quotas.scan_bytes_per_hour}.get(
+            kind
+        )
+        used = counts.own[kind] + counts.others[kind]
+        if quota is not None and used >= quota:
+            left_ns = HOUR_NS - self._clock_ns() % HOUR_NS
+            what = "sent" if kind == INGESTED else "scanned"
+            raise OverQuota(
+                f"tenant {tenant!r} has {what} {used} bytes this hour, quota {quota}",
+                hint="narrow the question, or wait for the next hour"
+                if kind == SCANNED
+                else "frames wait in the agent's log",
+                retry_after_s=-(-left_ns // SECOND_NS),
+            )
+
+    def _hour(self, tenant: str) -> _Hour:
+        """The tenant's counts of this hour; who has the lock may ask."""
+        hour = keys.hour_of(self._clock_ns())
+        counts = self._tenants.get(tenant)
+        if counts is not None and counts.hour == hour:
+            return counts
+        if counts is None and len(self._tenants) >= METERED_TENANTS_MAX:
+            idle = [name for name, item in self._tenants.items() if not item.at_once]
+            for name in idle[: len(idle) // 2 + 1]:
+                self._ended.append((name, self._tenants.pop(name)))
+        fresh = _Hour(hour)
+        if counts is not None:
+            self._ended.append((tenant, counts))
+            # Requests that are under way leave the counts that they entered.
+            fresh.policy = counts.policy
+        self._tenants[tenant] = fresh
+        return fresh
+
+    def _sync(self, tenant: str, counts: _Hour) -> None:
+        self.flush()
+        try:
+            counts.policy = read_policy(self._store, tenant)
+            found = read_hour(self._store, tenant, counts.hour, leave_out=self._process)
+            counts.others = found
+        except RanklogError:
+            pass  # what was known before holds until the store answers
+
+    def _write(self, tenant: str, counts: _Hour) -> None:
+        with self._lock:
+            said, counts.changed = dict(counts.own), False
+        try:
+            key = keys.usage_key(tenant, counts.hour, self._process)
+            self._store.put(key, json.dumps({"version": 1, "counts": said}).encode())
+        except RanklogError:
+            with self._lock:
+                counts.changed = True  # again with the next
+                if self._tenants.get(tenant) is not counts:
+                    self._ended.append((tenant, counts))
+
+
+def read_hour(store: Store, tenant: str, hour: int, *, leave_out: str = "") -> Counter[str]:
+    """What all processes counted in an hour, but for one."""
+    total: Counter[str] = Counter()
+    for info in store.list(keys.usage_prefix(tenant, hour)):
+        if info.key.endswith(f"/{leave_out}.json"):
+            continue
+        try:
+            said = json.loads(store.get(info.key))["counts"]
+            total.update({str(name): int(count) for name, count in said.items()})
+        except NotFound:
+            continue
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise Corrupt(f"{info.key} holds no counts: {error}") from error
+    return total
+
+
+def read_usage(store: Store, tenant: str, hours: range) -> dict[int, Counter[str]]:
+    """Hour -> counts, of the hours that have some."""
+    found = {hour: read_hour(store, tenant, hour) for hour in hours}
+    return {hour: counts for hour, counts in found.items() if counts}
