@@ -8,9 +8,12 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from ranklog.client import Client
+from ranklog.client.audit import audit
 from ranklog.client.deletion import delete, find_deletion
 from ranklog.client.reader import local_reader
 from ranklog.client.words import read_query
+from ranklog.compact.compacting import Compactor
+from ranklog.delete.tombstones import load
 from ranklog.ingest.batch import ingest_batch
 from ranklog.model.answer import Completeness, Line
 from ranklog.model.frame import FrameStream, StreamEnd
@@ -34,6 +37,7 @@ class World:
     arrived: set[int] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
     copies: int = 0
+    days: int = 0
 
     def arrive(self, batch: int) -> None:
         """A batch, or the same frames again under another name."""
@@ -46,6 +50,12 @@ class World:
         record = Record(encode_frame(frame), T0 + DAY, name)
         ingest_batch([record], store=self.store, source="k", first=name, last=name)
         self.arrived.add(batch)
+
+    def compact(self) -> None:
+        """Merge, bundle, and delete what has had its grace by then."""
+        self.days += 1
+        hidden = load(self.store, TENANT).hidden
+        Compactor(self.store, TENANT, T0 + (1 + self.days) * DAY, hidden).run()
 
     @property
     def ends(self) -> dict[object, int]:
@@ -103,12 +113,20 @@ def test_what_is_deleted_never_shows_and_nothing_else_is_lost(seed: int) -> None
             world.arrive(todo.pop())
         elif world.arrived and what < 0.7:
             world.arrive(rng.choice(sorted(world.arrived)))
+        elif world.arrived and what < 0.8:
+            world.compact()
         elif world.arrived:
             world.delete(rng.choice(terms))
         check(world, rng)
     for batch in todo:
         world.arrive(batch)
+    world.compact()
     check(world, rng)
+    world.compact()
+    check(world, rng)
+    fates = audit(local_reader(world.store, TENANT)).totals
+    # frames have numbers from 1 on
+    assert (fates["altered"], fates["missing"], fates["unverified"]) == (0, 1, 0)
 
 
 def check(world: World, rng: random.Random) -> None:
