@@ -125,8 +125,26 @@ def test_a_damaged_event_file_says_where_and_keeps_what_came_before(
     report = imported.run(path)
 
     assert "damaged at byte" in str(report.files[0].error)
+    assert [value for *_, value in imported.points()] == [0, 1, 2, 3, 4]
     (tmp_path / "logs" / "good").write_text("2026-03-01 00:00:00 a line\n")
     assert imported.run(tmp_path / "logs").lines >= 1
+
+
+def test_data_that_is_no_event_is_named_and_what_came_before_is_kept(
+    tmp_path: Path, imported: Imported
+) -> None:
+    with _writer(tmp_path / "logs") as writer:
+        for step in range(5):
+            writer.add_scalar("loss", float(step), step)
+    (path,) = (tmp_path / "logs").iterdir()
+    data = bytearray(path.read_bytes())
+    at = _records(bytes(data))[4]  # after the version, and steps 0 to 2
+    data[at + 12 : at + 20] = b"\xff" * 8
+    path.write_bytes(bytes(data))
+
+    report = imported.run(path)
+    assert "no event at byte" in str(report.files[0].error)
+    assert [value for *_, value in imported.points()] == [0, 1, 2]
 
 
 def test_histograms_of_both_writers_are_summaries(tmp_path: Path, imported: Imported) -> None:
@@ -235,3 +253,4 @@ def test_a_metric_file_with_something_else_in_it_is_named(
 
     (bad,) = report.errors
     assert "no metric of MLflow" in str(bad.error)
+    assert [value for *_, value in imported.points()] == [2.5]

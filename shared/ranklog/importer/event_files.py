@@ -3,7 +3,7 @@
 A file is records of TFRecord's framing: length (8 bytes), its checksum (4), data, its checksum (4);
 data is an `Event` of TensorBoard's protocol, which is read with TensorBoard's own classes. A record that
 has not been written whole ends the text: the next import goes on with it. Checksums are not compared;
-a length that can't be one, or data that is no event, is an error.
+a length that can't be one, or data that is no event, is an error behind what came before it.
 """
 
 from __future__ import annotations
@@ -43,16 +43,24 @@ def render_events(name: str, blocks: Iterable[bytes]) -> Iterator[bytes]:
     for block in blocks:
         pending += block
         lines, used = [], 0
-        for start, stop in _records(name, pending, at):
-            try:
-                event = Event.FromString(pending[start:stop])
-            except Exception as error:  # protobuf's DecodeError
-                raise BadInput(f"{name}: no event at byte {at + start}") from error
-            used = stop + 4
-            if event.HasField("summary") and (values := _values(event.summary)):
-                lines.append(point_line(round(event.wall_time * 1e9), event.step, values, {}))
+        try:
+            for start, stop in _records(name, pending, at):
+                event = _event(Event, name, pending[start:stop], at + start)
+                used = stop + 4
+                if event.HasField("summary") and (values := _values(event.summary)):
+                    lines.append(point_line(round(event.wall_time * 1e9), event.step, values, {}))
+        except BadInput:
+            yield b"".join(lines)  # what came before the damage
+            raise
         pending, at = pending[used:], at + used
         yield b"".join(lines)
+
+
+def _event(kind: Any, name: str, data: bytes, at: int) -> Any:
+    try:
+        return kind.FromString(data)
+    except Exception as error:  # protobuf's DecodeError
+        raise BadInput(f"{name}: no event at byte {at}") from error
 
 
 def _records(name: str, data: bytes, at: int) -> Iterator[tuple[int, int]]:

@@ -41,9 +41,21 @@ def render_metric(name: str, run: str, key: str, blocks: Iterable[bytes]) -> Ite
     pending = b""
     for block in blocks:
         *lines, pending = (pending + block).split(b"\n")
-        yield b"".join(_line(name, line, run, key) for line in lines if line.strip())
+        yield from _together(_line(name, line, run, key) for line in lines if line.strip())
     if pending.strip():  # whoever writes it writes whole lines; the last may have no line feed
         yield _line(name, pending, run, key)
+
+
+def _together(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """One piece of many lines, also of those before a damaged one."""
+    good: list[bytes] = []
+    try:
+        for line in lines:
+            good.append(line)
+    except BadInput:
+        yield b"".join(good)
+        raise
+    yield b"".join(good)
 
 
 def _line(name: str, line: bytes, run: str, key: str) -> bytes:
