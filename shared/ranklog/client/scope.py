@@ -9,6 +9,7 @@ from ranklog.answer.completeness import Window, judge_streams, with_skipped
 from ranklog.answer.deleted import Gone
 from ranklog.client.catalog import LINES, LINES_AND_POINTS, Kinds, Launch, Listing
 from ranklog.client.cursor import Cursor
+from ranklog.client.imported import load_promised, may_be_imported
 from ranklog.client.reader import Reader
 from ranklog.delete.tombstones import hidden_rows
 from ranklog.layout.index import SegmentIndex
@@ -111,6 +112,7 @@ def open_scope(
     if cursor is not None:
         listing = replace(listing, defaulted=cursor.defaulted)
     scope = load_scope(reader, launches, listing)
+    _judge_by_imports(reader, scope, points=points)
     fill_report(scope, report)
     return scope
 
@@ -159,6 +161,23 @@ def load_scope(
         reader.facts.put(place, known)
     scope.skips, scope.judged, scope.span = known
     return scope
+
+
+def _judge_by_imports(reader: Reader, scope: Scope, *, points: bool) -> None:
+    """What imports of the launches say is stored is missing where no index has it."""
+    launches = scope.launches or ()
+    if not launches or not may_be_imported(scope.indexes.values()):
+        return
+    window = scope.window()
+    place = ("imports", scope.place, tuple(scope.run_ids), window, points)
+    known = reader.facts.get(place)
+    if known is None:
+        promised = load_promised(reader.store, reader.tenant, launches, window, points=points)
+        entries = (*scope.entries(), *promised.entries)
+        known = judge_streams(entries, window, gone=scope.gone()), promised.failed
+        reader.facts.put(place, known)
+    scope.judged, unread = known
+    scope.failed = [*scope.failed, *unread]
 
 
 def _skips(scope: Scope) -> dict[int, list[tuple[int, int, int]]]:

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ranklog.errors import Corrupt
-from ranklog.importer.records import Known, Ledger
+from ranklog.importer.records import Ledger
 from ranklog.importer.rows import Encoded
 from ranklog.ingest.batch import IngestReport, Record
+from ranklog.layout.import_record import Known
 
 BATCH_ROWS = 500_000
 BATCH_TEXT_BYTES = 64 << 20

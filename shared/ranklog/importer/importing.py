@@ -18,7 +18,6 @@ from ranklog.importer.points import folder_dims, store_points
 from ranklog.importer.prepare import Options, Plan, prepare
 from ranklog.importer.records import (
     HEAD_BYTES,
-    Known,
     Ledger,
     find_incarnation,
     hash_bytes,
@@ -28,6 +27,7 @@ from ranklog.importer.report import FileReport, ImportReport
 from ranklog.importer.rows import Framer
 from ranklog.importer.sources import STDIN, Source, Unreadable, find_sources, read_blocks
 from ranklog.ingest.batch import IngestReport, Record, ingest_batch
+from ranklog.layout.import_record import Known
 from ranklog.limits import SECOND_NS
 from ranklog.model.stream import Stream
 from ranklog.rules.ruleset import RuleSet

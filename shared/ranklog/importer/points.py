@@ -15,8 +15,9 @@ from ranklog.importer.batch import Batch
 from ranklog.importer.fences import Hours
 from ranklog.importer.lines import split_chunks
 from ranklog.importer.point_text import HEAD, read_points
-from ranklog.importer.records import Known, hash_bytes
+from ranklog.importer.records import hash_bytes
 from ranklog.importer.rows import Encoded
+from ranklog.layout.import_record import Known
 from ranklog.limits import FRAME_BYTES_MAX
 from ranklog.model.frame import NO_ITERATION, STREAM_RANK, Fence, StreamEnd
 from ranklog.model.point import canonical_json

@@ -9,42 +9,17 @@ numbers, and rows that are there twice count once.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from typing import Any
 
-from ranklog.errors import AlreadyExists, Corrupt, NewerVersion
+from ranklog.errors import AlreadyExists
+from ranklog.layout.import_record import BEGIN, DONE, Known, decode_record, encode_record
 from ranklog.layout.keys import imports_prefix
-from ranklog.model.frame import Fence
-from ranklog.model.stream import Stream
 from ranklog.store.protocol import Store
 
-VERSION = 1
 # A file that has only begun is known by its first bytes.
 HEAD_BYTES = 64 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """One incarnation of a file, as far as it is stored. `hash` is of its first `bytes` bytes.
-
-    `rows` is the next sequence number; `lines` counts physical lines; `is_open`: the last one had
-    no line feed. `fences` cover all rows so far. `last_ts_ns` is what an untimed line inherits.
-    """
-
-    key: str
-    stream: Stream
-    head_bytes: int
-    head_hash: str
-    bytes: int = 0
-    hash: str = ""
-    rows: int = 0
-    lines: int = 0
-    is_open: bool = False
-    fences: tuple[Fence, ...] = ()
-    last_ts_ns: int | None = None
 
 
 class Ledger:
@@ -55,7 +30,7 @@ class Ledger:
         self._prefix = imports_prefix(tenant, run, launch)
         self._known: dict[str, dict[str, Known]] = {}
         for info in store.list(self._prefix):
-            for known in _decode(store.get(info.key), info.key):
+            for known in decode_record(store.get(info.key), info.key):
                 self._remember(known)
 
     def incarnations(self, key: str) -> list[Known]:
@@ -66,11 +41,11 @@ class Ledger:
         """Fix new incarnations before their rows are stored."""
         new = [file for file in files if not self._has(file)]
         bare = [Known(file.key, file.stream, file.head_bytes, file.head_hash) for file in new]
-        self._write("begin", bare, now_ns)
+        self._write(BEGIN, bare, now_ns)
 
     def done(self, files: Iterable[Known], now_ns: int) -> None:
         """The rows are stored."""
-        self._write("done", list(files), now_ns)
+        self._write(DONE, list(files), now_ns)
 
     def _has(self, file: Known) -> bool:
         return file.stream.incarnation in self._known.get(file.key, {})
@@ -78,7 +53,7 @@ class Ledger:
     def _write(self, kind: str, files: list[Known], now_ns: int) -> None:
         if not files:
             return
-        data = _encode(files)
+        data = encode_record(files)
         digest = hashlib.blake2b(data, digest_size=8).hexdigest()
         with suppress(AlreadyExists):
             key = f"{self._prefix}{now_ns:020d}.{digest}.{kind}.json"
@@ -142,33 +117,3 @@ def _chain(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """A file may be empty; its beginning of no bytes is there all the same."""
     yield b""
     yield from blocks
-
-
-def _encode(files: list[Known]) -> bytes:
-    rows = [{"stream": asdict(file.stream)} | _fields(file) for file in files]
-    return json.dumps({"version": VERSION, "files": rows}, separators=(",", ":")).encode()
-
-
-def _fields(file: Known) -> dict[str, Any]:
-    fences = [[fence.hour, fence.ranges] for fence in file.fences]
-    names = [name for name in Known.__slots__ if name not in ("stream", "fences")]
-    return {name: getattr(file, name) for name in names} | {"fences": fences}
-
-
-def _decode(data: bytes, key: str) -> Iterator[Known]:
-    try:
-        record = json.loads(data)
-        if record["version"] > VERSION:
-            raise NewerVersion(f"import record of version {record['version']}: {key}")
-        for row in record["files"]:
-            stream = Stream(**row.pop("stream"))
-            fences = tuple(
-                Fence(hour, tuple((low, high) for low, high in ranges))
-                for hour, ranges in row.pop("fences")
-            )
-            yield Known(stream=stream, fences=fences, **row)
-    except (ValueError, KeyError, TypeError) as error:
-        raise Corrupt(
-            f"damaged import record: {key}",
-            hint="remove it and import its files again: a line that is stored twice is shown once",
-        ) from error
