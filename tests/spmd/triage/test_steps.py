@@ -85,7 +85,7 @@ def test_a_host_is_read_by_its_streams_or_where_lines_name_it(
 
 
 def test_stacks_are_grouped_where_there_are_some() -> None:
-    assert commands(fault="hang", stacks=True)[0] == ["stacks", "--run", "a run@1"]
+    assert commands(fault="hang", stacks=True) == [["stacks", "--run", "a run@1"]]
     first = next_steps("hang", "job@1", [])[0]
     assert (first.command, first.text.split()[0]) == (None, "dump")
 

@@ -325,6 +325,27 @@ def test_every_class_of_a_rule_is_one() -> None:
     assert set(FAULT_OF.values()) <= set(CLASSES)
 
 
+@pytest.mark.parametrize(
+    ("codes", "fault"),
+    [
+        ([-10] * 4, "external_kill"),
+        ([138] * 4, "external_kill"),
+        ([-10, -10, -10, 1], "unknown"),
+        ([-10, -10, -10, None], "unknown"),
+    ],
+)
+def test_all_ended_by_one_signal_from_outside_is_nobodys_fault(
+    codes: list[int | None], fault: str
+) -> None:
+    found = case(training(range(4)), ranks=4)
+    for rank, code in enumerate(codes):
+        found.ranks[rank].exit_code = code
+    verdict = judge(found)
+    assert verdict.fault == fault
+    if fault == "external_kill":
+        assert (verdict.suspects, verdict.why) == ([], "every process was ended by SIGUSR1")
+
+
 @pytest.mark.parametrize("fault", [name for name in CLASSES if name != "none"])
 def test_every_class_has_a_next_step_and_a_page(fault: str) -> None:
     steps = next_steps(fault, "job@1", [])

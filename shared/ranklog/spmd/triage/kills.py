@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 from ranklog.limits import SECOND_NS
 from ranklog.model.answer import Line
+from ranklog.spmd.triage.exits import signal_code
 from ranklog.spmd.triage.facts import Facts
 from ranklog.spmd.triage.suspects import Suspect, of_ranks
 from ranklog.spmd.triage.timing import has_time
 
 # What processes say of a requeue comes about with the scheduler's word of it.
 _REQUEUE_NS = 60 * SECOND_NS
+# Exit codes of signals that come from outside, SIGKILL aside: kernels and launchers send that, too.
+_OUTSIDE = {-1: "SIGHUP", -2: "SIGINT", -10: "SIGUSR1", -12: "SIGUSR2", -15: "SIGTERM"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,7 @@ def find_kill(facts: Facts) -> Kill | None:
     ]
     if terms and not facts.of("elastic_failed") and not _somebody_left(facts, terms[0].ts_ns):
         found.append(Kill(terms[0].ts_ns, "its processes were told to end", terms[0].line))
-    if not found:
-        found += _interrupted(facts)
+    found = found or _interrupted(facts) or _signalled(facts)
     if not found:
         return None
     first = min(found, key=lambda kill: kill.ts_ns)
@@ -64,6 +66,19 @@ def _interrupted(facts: Facts) -> list[Kill]:
     if not signs or facts.success_ns is not None or _somebody_left(facts, signs[0].ts_ns):
         return []
     return [Kill(signs[0].ts_ns, "it was interrupted from the keyboard", signs[0].line)]
+
+
+def _signalled(facts: Facts) -> list[Kill]:
+    """Every rank ended by one signal that no program sends itself: a scheduler's warning, a kill."""
+    codes = facts.codes()
+    signals = {signal_code(code) for code in codes.values()}
+    if len(signals) != 1 or not signals < _OUTSIDE.keys() or len(codes) < facts.world:
+        return []
+    lines = [e.line for e in facts.exits if e.line is not None] or facts.last_words()
+    if not lines or facts.success_ns is not None:
+        return []
+    name = _OUTSIDE[signals.pop()]
+    return [Kill(lines[-1].ts_ns, f"every process was ended by {name}", lines[-1])]
 
 
 def _somebody_left(facts: Facts, ts_ns: int) -> bool:

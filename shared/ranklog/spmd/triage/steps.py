@@ -113,7 +113,8 @@ def next_steps(
     text, question = _question(fault, shown)
     found = [Step(text, f"ranklog {question} --run {name}", page)]
     if fault == "hang":
-        found.insert(0, _of_stacks(shown, name, page))
+        stacks = _of_stacks(shown, name, page)
+        found = [stacks] if shown.stacks else [stacks, *found]
     rank = next((s.rank for s in suspects if s.rank is not None), None)
     if rank is not None and rank in shown.ranks:
         text = f"read the last lines of rank {rank}"
