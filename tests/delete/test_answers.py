@@ -19,7 +19,9 @@ from ranklog.errors import BadInput, Corrupt, TooLarge, Unavailable
 from ranklog.model import query as q
 from ranklog.store.memory import MemoryStore
 from tests.client.test_search import ended, put
+from tests.client.test_series import put_points
 from tests.ingest.frames import T0, Row, stream
+from tests.point_frames import Record
 
 SECOND = 1_000_000_000
 ROWS = [
@@ -94,6 +96,24 @@ def test_deleted_lines_are_counted_and_are_not_missing(client: Client, store: Me
     assert (found.state, found.deleted, found.gaps) == ("complete", [one], [])
     elsewhere = client.search("", run="llama", since="2026-03-02", until="2026-03-03").completeness
     assert elsewhere.deleted == []
+
+
+def test_points_go_with_their_launch_and_stay_where_lines_go() -> None:
+    store = MemoryStore()
+    put(store, "1", [Row("secret", stream=stream(0), level=20)])
+    put_points(store, "2", [Record({"loss": i / 8}, ts=T0 + i, iteration=i) for i in range(4)])
+    deleted(store, "secret")
+    client = Client(store=store, tenant="acme")
+    assert len(client.series("loss", run="llama").to_pandas()) == 4
+    rows = deleted(store, "").lines
+    assert rows == 4  # records of points: the line was deleted before
+    fresh = Client(store=store, tenant="acme")
+    put_points(store, "3", [Record({"loss": i / 8}, ts=T0 + i, iteration=i) for i in range(6)])
+    assert len(fresh.series("loss", run="llama").to_pandas()) == 0
+    assert fresh.search("kind:point", run="llama").points == []
+    assert list(fresh.sql("SELECT count(*) FROM points", run="llama").rows()) == [(0,)]
+    [row] = fresh.runs().rows
+    assert (row["lines"], row["points"]) == (0, 0)
 
 
 def test_a_tail_does_not_show_a_deleted_line_that_comes_again(store: MemoryStore) -> None:
