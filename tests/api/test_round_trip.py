@@ -315,3 +315,14 @@ def test_a_step_of_a_tail_fits_into_an_answer(
 def test_the_producer_sends_to_it(url: str, remote: Client) -> None:
     HttpSink(url, KEY).put("unused", frame_of(run="sent", number=7))
     assert remote.count(run="sent").count == 13
+
+
+@pytest.mark.parametrize("by", ["rank", "host", "stream"])
+@pytest.mark.parametrize("everyone", [False, True])
+def test_who_did_not_say_it(local: Client, remote: Client, by: str, everyone: bool) -> None:
+    there, here = (
+        client.missing("odd", run="job", by=by, everyone=everyone) for client in (remote, local)
+    )
+    assert there.rows == here.rows
+    assert bool(here.rows) or not everyone
+    assert there.completeness.state == here.completeness.state
