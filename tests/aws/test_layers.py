@@ -146,6 +146,24 @@ def test_a_root_compares_ranks_with_what_scans_elsewhere_read(store: DiskStore) 
     assert compared["body"]["hunks"] == json.loads(json.dumps(hunks))
 
 
+def test_every_question_has_an_answer_without_duckdb(store: DiskStore) -> None:
+    of_run = {"run": "llama-8b"}
+    bodies = {
+        "triage": of_run,
+        "stacks": of_run,
+        "export": of_run | {"format": "jsonl"},
+        "search": of_run | {"query": "/loss .*\\d/", "pin": True},
+        "count": of_run | {"query": "loss", "by": ["rank"]},
+    }
+    paths = ["runs", "runs/llama-8b/streams", "callsites", "patterns", "tail"]
+    events = [
+        *({"tenant": "acme", "path": f"/v1/{name}", "body": body} for name, body in bodies.items()),
+        *({"tenant": "acme", "path": f"/v1/{path}"} for path in paths),
+    ]
+    answers = run("query", store, *events)
+    assert [answer["status"] for answer in answers] == [200] * len(events), answers
+
+
 def test_a_scan_of_what_is_not_there_names_it(store: DiskStore) -> None:
     from ranklog.plan.tasks import decode_outcome
     from ranklog.scan.lambda_invoke import unpack_outcome

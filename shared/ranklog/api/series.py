@@ -26,7 +26,7 @@ def respond_series(
     answer: SeriesAnswer, headers: Mapping[str, str], *, columns: bool, behind: str | None
 ) -> Response[str]:
     """With NDJSON a line per point or series, and what else there is to say in the last."""
-    # numpy, which functions that only search do not carry; who has an answer has it.
+    # numpy, which takes a cold start its time; who has an answer has it.
     from ranklog.client.series import in_random_order, place_of
     from ranklog.client.series_answer import cut_groups
 

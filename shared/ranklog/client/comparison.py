@@ -86,7 +86,7 @@ def _by_columns(
     """Many lines: only those that are shown become lines."""
     try:
         from ranklog.client.comparison_columns import compare_sides
-    except ModuleNotFoundError as error:  # functions that only search carry neither
+    except ModuleNotFoundError as error:
         raise Unavailable(
             f"so many lines need {error.name}, which is not installed here",
             hint="narrow it, or ask a store: pip install 'ranklog[engine]'",

@@ -181,7 +181,7 @@ class Local:
     def outliers(self, query: str, given: Restrictions) -> OutliersAnswer:
         try:
             from ranklog.client.outliers import outliers_of
-        except ModuleNotFoundError as error:  # functions that only search carry neither
+        except ModuleNotFoundError as error:
             raise Unavailable(
                 f"outliers need {error.name}, which is not installed here",
                 hint="ask a store: pip install 'ranklog[engine]'",
@@ -215,7 +215,7 @@ class Local:
     def export(
         self, query: str, given: Restrictions, out: Path, format: str, pin: str | None
     ) -> Listing:
-        # Arrow, which functions that only search do not carry.
+        # DuckDB and Arrow in one process, which functions on AWS have not.
         from ranklog.client.export import export_lines
 
         if pin is None:
@@ -263,8 +263,7 @@ class Local:
 
 @contextmanager
 def _needing_arrays() -> Iterator[None]:
-    """Raises Unavailable where numpy and pyarrow are not installed: functions that only search carry
-    neither."""
+    """Raises Unavailable where numpy or pyarrow is not installed."""
     try:
         yield
     except ModuleNotFoundError as error:

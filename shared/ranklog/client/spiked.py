@@ -38,7 +38,7 @@ def joins_points(expr: q.Expr) -> bool:
 
 
 def not_looked_at(run: Search, error: ModuleNotFoundError) -> None:
-    """Functions that only search carry no numpy: points that are there make the answer partial."""
+    """Who has no numpy is told: points that are there make the answer partial."""
     why = f"{error.name} is not installed here: points were not looked at"
     if run.scope.points:
         keys = [index.key for index in run.scope.points.values()]
