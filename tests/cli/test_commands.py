@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -153,7 +154,8 @@ def test_a_plan_is_shown_and_not_run(ranklog: Any) -> None:
     assert found.code == 0
     assert found.out.startswith('query  (("a" AND "b") OR "c")\n') or "OR" in found.out
     found = ranklog("search", "zookeeper", "--explain")
-    assert (found.code, found.err) == (0, "")
+    assert found.code == 0
+    assert found.err.startswith("the newest 24 hours that hold data, since ")
     assert "0 of 1 row groups\n    the rest is not read: no template has 'zookeeper'" in found.out
     assert "would read  0 segments, at most 0.00 MB\n" in found.out
     counted = ranklog("search", "--count", "--by", "call_site", "--explain")
@@ -161,6 +163,19 @@ def test_a_plan_is_shown_and_not_run(ranklog: Any) -> None:
     [explained, last] = ranklog("search", "nothing", "--explain", "--json").objects
     assert explained["explain"]["query"]
     assert last["report"]["segments"]["scanned"] == 0
+    assert last["completeness"]["skipped_tasks"] == []
+
+
+def test_a_plan_names_the_index_that_cannot_be_read(
+    store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = tmp_path / "store"
+    shutil.copytree(store, damaged)
+    [index] = damaged.glob("*/index/**/*.idx")
+    index.write_bytes(b"cut")
+    assert main(["search", "nothing", "--explain", "--store", str(damaged)]) == 0
+    told = capsys.readouterr().err
+    assert "not complete: partial" in told and index.name in told
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def run_count(client: Client, arguments: argparse.Namespace, console: Console, z
         timeout_s=arguments.timeout,
     )
     if answer.explain is not None:
-        show_plan(console, answer)
+        show_plan(console, answer, arguments, zone)
         return 0
     if console.json:
         for group in answer.groups():

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping, Sequence
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
-from ranklog.answer.render import report_json
+from ranklog.answer.render import completeness_json, report_json
 from ranklog.cli.console import Console
+from ranklog.cli.scope import say_completeness, say_scope
 
 if TYPE_CHECKING:
     from ranklog.client.answer import Answer, CountAnswer
 
 
-def show_plan(console: Console, answer: Answer | CountAnswer) -> None:
-    """The query with all its parentheses, and each segment with what excludes the rest of it."""
+def show_plan(
+    console: Console, answer: Answer | CountAnswer, arguments: argparse.Namespace, zone: tzinfo
+) -> None:
+    """The query with all its parentheses, and each segment with what excludes the rest of it; what
+    bounds were chosen, and which indexes could not be read."""
     plan = answer.explain or {}
     if console.json:
         console.object({"explain": plan})
-        console.object({"report": report_json(answer.report)})
+        told = completeness_json(answer.completeness)
+        console.object({"report": report_json(answer.report), "completeness": told})
         return
+    say_scope(console, answer.report, arguments, zone)
     console.line(f"query  {plan.get('query')}")
     report = answer.report
     kept = report.segments_listed - report.segments_pruned
@@ -29,6 +37,7 @@ def show_plan(console: Console, answer: Answer | CountAnswer) -> None:
         console.line(f"would read  {_reads(reads)}")
     for segment in plan.get("segments", ()):
         _show_segment(console, segment)
+    say_completeness(console, answer.completeness, zone)
 
 
 def _show_segment(console: Console, segment: Mapping[str, Any]) -> None:

@@ -60,7 +60,7 @@ def _search(client: Client, arguments: argparse.Namespace, console: Console, zon
     if answer.explain is not None:
         from ranklog.cli.explain import show_plan
 
-        show_plan(console, answer)
+        show_plan(console, answer, arguments, zone)
         return 0
     fields = names_of(arguments.fields)
     if isinstance(answer, PointPage):

@@ -152,7 +152,7 @@ class S3Store:
         try:
             yield from pages
         except Exception as error:
-            raise translate(error, self._name(options["Prefix"])) from error
+            raise translate(error, f"s3://{self._bucket}/{options['Prefix']}") from error
 
 
 def _ns(moment: datetime | None) -> int | None:
