@@ -2,7 +2,7 @@
 
 Trigger: the event source mapping of the frames stream, one shard's records in order.
 Reads: the batch, each tenant's `config/rules/` (LIST, GET; again when a minute old), and its ingest keys
-    and whether it requires them (LIST, GET; again when 5 s old).
+    and whether it requires them (LIST, GET; again when 5 s old), how long it keeps lines (GET; as rules).
 Writes: segments, hour markers and indexes of the tenants in the batch, and what can't be decoded or
     does not prove its tenant to their `quarantine/`, with its reason (PUT).
 Retries: a batch that the store did not take whole is reported from its first record and comes
@@ -23,6 +23,7 @@ from aws_lambda_powertools import Logger
 from ranklog.access.seals import Seals
 from ranklog.errors import RanklogError
 from ranklog.ingest.batch import ingest_batch
+from ranklog.ingest.floors import Policies
 from ranklog.ingest.tenant_rules import TenantRules
 from ranklog.serverless.settings import read_settings
 from ranklog.store import Store, open_store
@@ -32,16 +33,17 @@ logger = Logger(service="ingest")
 
 
 @cache
-def _resources() -> tuple[Store, TenantRules, Seals]:
+def _resources() -> tuple[Store, TenantRules, Seals, Policies]:
     settings = read_settings(os.environ)
     store = open_store(settings.store_url)
-    return store, TenantRules(store), Seals(store, retention_ns=settings.stream_retention_ns)
+    seals = Seals(store, retention_ns=settings.stream_retention_ns)
+    return store, TenantRules(store), seals, Policies(store)
 
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: Any) -> dict[str, list[dict[str, str]]]:
     """A Kinesis event in, the response of ReportBatchItemFailures out."""
-    store, rules, seals = _resources()
+    store, rules, seals, policies = _resources()
     records = records_from_lambda_event(event)
     source, first, last = source_of_lambda_event(event), records[0].sequence, records[-1].sequence
     logger.append_keys(source=source, first=first, last=last, records=len(records))
@@ -51,6 +53,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, list[dict[str, str
             store=store,
             rules=rules,
             seals=seals,
+            policies=policies,
             source=source,
             first=first,
             last=last,
@@ -64,6 +67,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, list[dict[str, str
             "lines": report.lines,
             "text_bytes": report.text_bytes,
             "repeated": report.repeated,
+            "refused": report.refused,
             "committed": len(report.committed),
             "already": len(report.already),
             "quarantined": [[bad.sequence, bad.code, bad.key] for bad in report.bad],

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ranklog.ingest.commit import Place, put_manifests
-from ranklog.ingest.floors import read_policy
+from ranklog.ingest.floors import Policies
 from ranklog.ingest.gather import fill_iteration, gather, merge_values
 from ranklog.ingest.hours import Part, distinct_rows, split_hours
 from ranklog.ingest.parts import Batch, IngestReport, frame_ref
@@ -44,6 +44,7 @@ def ingest_batch(
     store: Store,
     rules: Rules = None,
     seals: Seals | None = None,
+    policies: Policies | None = None,
     source: str,
     first: str,
     last: str,
@@ -57,7 +58,13 @@ def ingest_batch(
     """
     received, bad = read_records(records, store, source, seals)
     report = ingest_frames(
-        received, store=store, rules=rules, source=source, first=first, last=last
+        received,
+        store=store,
+        rules=rules,
+        policies=policies,
+        source=source,
+        first=first,
+        last=last,
     )
     report.bad = bad
     return report
@@ -68,12 +75,14 @@ def ingest_frames(
     *,
     store: Store,
     rules: Rules,
+    policies: Policies | None = None,
     source: str,
     first: str,
     last: str,
 ) -> IngestReport:
     """`ingest_batch` from frames that were read already."""
     report = IngestReport()
+    policies = policies or Policies(store)
     for tenant, frames in _by_tenant(received):
         put_manifests(store, [item.frame for item in frames])
         lines = [item for item in frames if item.frame.points is None]
@@ -83,7 +92,7 @@ def ingest_frames(
         batch = Batch(
             store, Place(tenant, None, day, source, first, last, hour), arrival_ns, report
         )
-        policy = read_policy(store, tenant)
+        policy = policies(tenant)
         if lines:
             own = rules(tenant) if callable(rules) else rules
             _ingest_lines(batch, lines, own, policy)

@@ -7,6 +7,8 @@ parts.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -15,18 +17,36 @@ from ranklog.delete.retention import Policy, load_policy
 from ranklog.errors import Corrupt, NewerVersion
 from ranklog.layout.build import StreamNotes
 from ranklog.layout.rows import I64, StreamRows
+from ranklog.limits import RULES_AGE_S_MAX
 from ranklog.model.frame import Drop
 from ranklog.store.protocol import Store
 
 REASON = "retention"
 
 
-def read_policy(store: Store, tenant: str) -> Policy:
-    """The tenant's rules. Rules that can't be read refuse nothing: a shard must not wait for them."""
-    try:
-        return load_policy(store, tenant)
-    except (Corrupt, NewerVersion):
-        return Policy()
+class Policies:
+    """tenant -> rules, read again when they are RULES_AGE_S_MAX old. For one thread. Rules that are damaged
+    refuse nothing: a shard must not wait for them. Raises what the store raises."""
+
+    def __init__(self, store: Store, *, clock_s: Callable[[], float] = time.monotonic) -> None:
+        self._store = store
+        self._clock_s = clock_s
+        self._known: dict[str, tuple[float, Policy]] = {}
+
+    def __call__(self, tenant: str) -> Policy:
+        now_s = self._clock_s()
+        # what is old goes, so that tenants that went don't stay in memory
+        fresh = {n: item for n, item in self._known.items() if now_s - item[0] < RULES_AGE_S_MAX}
+        if tenant not in fresh:
+            fresh[tenant] = (now_s, self._read(tenant))
+        self._known = fresh
+        return fresh[tenant][1]
+
+    def _read(self, tenant: str) -> Policy:
+        try:
+            return load_policy(self._store, tenant)
+        except (Corrupt, NewerVersion):
+            return Policy()
 
 
 def above_floor(
