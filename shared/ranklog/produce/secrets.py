@@ -28,7 +28,7 @@ _HARMLESS = re.compile(rf"{TOKEN_NAMES}|(?:^|[_.\-]){_PASSES}[_.\-]pass$")
 _TEXT = re.compile(
     r"(?P<scheme>\b[a-z][a-z0-9+.\-]*://)[^\s/@:]*:[^\s/@]+(?=@)"
     r"|\b(?:sk-[\w\-]{16,}|hf_\w{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w\-]{16,}"
-    r"|xox[abprs]-[\w\-]{10,}|A(?:KIA|SIA)[0-9A-Z]{16}|AIza[\w\-]{30,}"
+    r"|rl[ik]_[\w\-]{1,800}\.[0-9a-f]{12}\.[\w\-]{43}|xox[abprs]-[\w\-]{10,}|A(?:KIA|SIA)[0-9A-Z]{16}|AIza[\w\-]{30,}"
     r"|eyJ[\w\-]{8,}\.[\w\-]{8,}\.[\w\-]+)"
     r"|(?i:\bbearer\s+[\w\-.=+/]{12,})|(?i:(?<=authorization: )\w+ [\w\-.=+/]{6,})"
     r"|(?i:(?<=cookie: )[\w.\-]+=[^\"'\r\n]+)"
