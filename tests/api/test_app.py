@@ -197,6 +197,12 @@ def test_what_is_wrong_is_a_problem(
     assert set(problem) == {"type", "title", "status", "detail", "kind", "hint", "position"}
 
 
+def test_a_parameter_that_is_no_value_of_its_kind_is_named(api: Handler) -> None:
+    status, problem, _ = call(api, "GET", "/v1/patterns", query={"limit": "x"})
+    assert status == 400
+    assert problem["detail"].startswith("limit: ")
+
+
 def test_a_query_that_does_not_parse_says_where(api: Handler) -> None:
     problem = call(api, "POST", "/v1/search", {"query": "a rank=3"})[1]
     assert problem["kind"] == "bad_query"

@@ -27,7 +27,8 @@ from ranklog.errors import RanklogError, Unauthorized
 
 logger = logging.getLogger(__name__)
 
-# What pydantic puts into a place beside names of members: the body, and the sides of a union.
+# What pydantic puts into a place beside names of members: the body, and the sides of a union. Before
+# parameters it puts `query` and the name of the handler's argument.
 _NO_MEMBERS = frozenset(["body", "constrained-str", "int"])
 
 
@@ -115,7 +116,8 @@ class Pool:
 
 def _invalid(error: RequestValidationError) -> Response[str]:
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"] if part not in _NO_MEMBERS)
+    place = first["loc"][2:] if first["loc"][:1] == ("query",) else first["loc"]
+    where = ".".join(str(part) for part in place if part not in _NO_MEMBERS)
     if first["type"] == "extra_forbidden":
         detail, hint = f"unknown member {where}", "/openapi.json lists the members"
     elif first["type"] == "json_invalid":
