@@ -195,8 +195,8 @@ def test_a_rank_equals_itself(items: list[tuple[int | None, str]]) -> None:
     assert not compare([Side("a", a), Side("b", a)]).differs
 
 
-def test_two_ranks_of_twenty_thousand_lines_take_about_a_second() -> None:
-    def rank(number: int) -> list[Line]:
+def test_four_times_as_many_lines_take_about_four_times_as_long() -> None:
+    def rank(number: int, count: int) -> list[Line]:
         return [
             line(
                 f"12:30:01,{k % 1000:03d} [rank{number}]: step={k // 20} part {chr(97 + k % 20)} loss 2.0",
@@ -205,10 +205,14 @@ def test_two_ranks_of_twenty_thousand_lines_take_about_a_second() -> None:
                 iteration=k // 20,
                 site=f"t.py:{k % 20}",
             )
-            for k in range(20_000)
+            for k in range(count)
         ]
 
-    a, b = rank(0), rank(1)
-    began = time.perf_counter()
-    assert not compare(sides(a, b)).differs
-    assert time.perf_counter() - began < 8  # about 0.8 s on an idle core
+    def spent_s(count: int) -> float:
+        a, b = rank(0, count), rank(1, count)
+        began = time.process_time()
+        assert not compare(sides(a, b)).differs
+        return time.process_time() - began
+
+    spent_s(200)
+    assert spent_s(8_000) < 8 * spent_s(2_000)  # sixteen times if it grew with the square
