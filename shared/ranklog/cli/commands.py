@@ -239,14 +239,14 @@ COMMANDS: tuple[Command, ...] = (
         "compact",
         "merges small segments and indexes of closed hours, and deletes what they replaced, after a grace",
         "ranklog.cli.compact",
-        STORED + flags.COMPACT,
+        STORED + flags.COMPACT + flags.DRY_RUN,
         example="ranklog compact --store ./logs --dry-run",
     ),
     Command(
         "reindex",
         "writes indexes from segments, where they were deleted or damaged",
         "ranklog.cli.reindex",
-        STORED + flags.REINDEX,
+        STORED + flags.DRY_RUN + flags.REINDEX,
         example="ranklog reindex --store ./logs",
     ),
     Command(

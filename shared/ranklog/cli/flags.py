@@ -421,7 +421,7 @@ RULES = (
     ),
 )
 
-_DRY_RUN = Flag("--dry-run", "only say what would be done")
+DRY_RUN = (Flag("--dry-run", "only say what would be done"),)
 
 COMPACT = (
     Flag(
@@ -431,11 +431,9 @@ COMPACT = (
         "HOUR",
         repeat=True,
     ),
-    _DRY_RUN,
 )
 
 REINDEX = (
-    _DRY_RUN,
     Flag(
         "--drop-damaged",
         "delete damaged indexes that none could be put in the place of, once every segment beside "
@@ -467,6 +465,7 @@ ALL: tuple[tuple[Flag, ...], ...] = (
     AUDIT,
     BY_WHOM,
     RETENTION,
+    DRY_RUN,
     COMPACT,
     REINDEX,
     DELETE,
