@@ -9,6 +9,7 @@ from ranklog.answer.render import completeness_json, line_json
 from ranklog.client import Client
 from ranklog.compact.contents import folders, read_contents
 from ranklog.ingest.batch import ingest_batch
+from ranklog.layout import keys
 from ranklog.limits import HOUR_NS, ORPHAN_AGE_S_MAX, SECOND_NS
 from ranklog.model.frame import Drop, Fence, FrameStream, StreamEnd
 from ranklog.model.index import StreamEntry
@@ -170,3 +171,33 @@ def test_a_stream_that_has_nothing_new_is_left_alone() -> None:
     put(store, "1", [Row("alone", ts=T0, stream=STREAM)])
     report = compact(store)
     assert (report.merges, report.bundles, report.deleted) == (0, 0, 0)
+
+
+def test_the_name_of_what_replaces_covers_the_names_of_all_it_replaces() -> None:
+    store = filled()
+    old = [keys.parse_index_key(key) for key in store.names("index/")]
+    compact(store)
+    [new] = [keys.parse_index_key(key) for key in store.names("index/") if ".~1." in key]
+    assert new.min_ts == min(name.min_ts for name in old)
+    assert new.max_ts == max(name.max_ts for name in old)
+
+
+def test_ancestors_go_first_and_an_index_before_its_segment() -> None:
+    store = filled(3)
+    compact(store)
+    put(store, "9", rows_of(9), first_seq=dict.fromkeys(TWO, 8))
+    compact(store)
+    gone: list[str] = []
+    delete = store.delete
+
+    def noted(key: str) -> None:
+        gone.append(key)
+        delete(key)
+
+    store.delete = noted  # type: ignore[method-assign]
+    store.clock_ns += GRACE_NS
+    compact(store)
+    gone = [key for key in gone if "/compaction/" not in key]
+    assert len(gone) == 2 * 5
+    assert ["/index/" in key for key in gone] == [True] * 5 + [False] * 5
+    assert [".~1." in key for key in gone[:5]] == [False] * 4 + [True]
