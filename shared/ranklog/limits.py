@@ -121,7 +121,7 @@ ROTATED_KEY_WEEK_NS = 7 * DAY_NS
 
 # --- compaction -------------------------------------------------------------------------------
 # What one merge of segments reads, stored and as text: the first is what scans like, the second is
-# memory, some twelve times as much. A larger folder is several merges.
+# memory, some five times as much. A larger folder is several merges.
 COMPACT_SEGMENT_BYTES_MAX = 128 * MIB
 COMPACT_TEXT_BYTES_MAX = 256 * MIB
 # A merge that becomes larger than this is broken at runs, so that deleting a run deletes objects; a
