@@ -199,3 +199,17 @@ def test_keys_and_quarantine_stay_in_their_tenant(tenant: str, name: str) -> Non
         with pytest.raises(RanklogError):
             attempt()
     assert list(list_entries(store, tenant)) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/outliers", {"run": "*"}),
+        ("/v1/triage", {"run": "*"}),
+        ("/v1/compare", {"run": "*"}),
+        ("/v1/compare", {"run": "*", "with": "job"}),
+    ],
+)
+def test_a_star_for_a_run_is_no_one_run(fenced: Any, path: str, body: dict[str, str]) -> None:
+    status, found, _ = call(fenced, "POST", path, body)
+    assert (status, found["detail"]) == (400, "all launches")

@@ -42,9 +42,9 @@ def compare_ranks(
     if with_ is not None:
         runs.append(_other(first, with_))
     for run in runs:
-        if len(run.scope.run_ids) > 1:
+        if len(run.scope.run_ids) != 1:  # none: a term on runs, and no run
             raise BadInput(
-                f"{len(run.scope.run_ids)} launches",
+                f"{len(run.scope.run_ids) or 'all'} launches",
                 hint="compare takes one of a run: NAME, NAME@LAUNCH, NAME~1, NAME~ok",
             )
     asked = _sides(runs, parse_ranks(ranks))

@@ -43,9 +43,9 @@ def outliers_of(reader: Reader, query: str, given: Restrictions) -> OutliersAnsw
     if given.get("attempt") in (None, "") and not asks_for_superseded(asked.expr):
         asked = replace(asked, expr=all_of([asked.expr, surviving()]))
     run = begin(reader, asked)
-    if len(run.scope.run_ids) > 1:
+    if len(run.scope.run_ids) != 1:  # none: a term on runs, and no run
         raise BadInput(
-            f"{len(run.scope.run_ids)} launches",
+            f"{len(run.scope.run_ids) or 'all'} launches",
             hint="outliers takes one: NAME, NAME@LAUNCH, NAME~1",
         )
     sums = [

@@ -42,9 +42,10 @@ def triage_run(reader: Reader, query: str, given: Restrictions) -> Triage:
         raise BadInput("triage of which run?", hint="name it: run=… or --run NAME")
     words: Restrictions = {**given, "attempt": None}
     run = begin(reader, read_query(query, words, now_ns=reader.now_ns()), points=True)
-    if len(run.scope.run_ids) > 1:
+    if len(run.scope.run_ids) != 1:  # none: a term on runs, and no run
         raise BadInput(
-            f"{len(run.scope.run_ids)} launches", hint="triage takes one: NAME, NAME@LAUNCH, NAME~1"
+            f"{len(run.scope.run_ids) or 'all'} launches",
+            hint="triage takes one: NAME, NAME@LAUNCH, NAME~1",
         )
     sums = sum_streams(run.scope.entries(), gone=run.scope.gone())
     attempts = sorted({item.stream.attempt for item in sums}) or [0]
