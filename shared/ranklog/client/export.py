@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 from ranklog.answer.render import line_json
 from ranklog.answer.runs import sum_streams
 from ranklog.client.answer import Listing
+from ranklog.client.lineage import mark_superseded
 from ranklog.client.pins import Pin
 from ranklog.client.reader import Reader
 from ranklog.client.relation import (
@@ -172,7 +173,7 @@ def _write(
             return _write_text(rows, out)
         ordered = f"SELECT * FROM ({relation}) ORDER BY {_TIME_ORDER}"
         if format == "jsonl":
-            return [_write_jsonl(cursor.execute(ordered), out)]
+            return [_write_jsonl(run, cursor.execute(ordered), out)]
         return [_write_parquet(cursor.sql(ordered), out)]
 
 
@@ -193,13 +194,14 @@ def _write_parquet(rows: Any, out: Path) -> dict[str, Any]:
     return _file(path, out, written)
 
 
-def _write_jsonl(rows: Any, out: Path) -> dict[str, Any]:
+def _write_jsonl(run: Search, rows: Any, out: Path) -> dict[str, Any]:
     path, written = out / "lines.jsonl", 0
     with path.open("wb") as file:
-        for line in _lines(rows):
-            shown = json.dumps(line_json(line), ensure_ascii=False, separators=(",", ":"))
-            file.write(shown.encode() + b"\n")
-            written += 1
+        for lines in _lines(rows):
+            for line in mark_superseded(run, lines):
+                shown = json.dumps(line_json(line), ensure_ascii=False, separators=(",", ":"))
+                file.write(shown.encode() + b"\n")
+            written += len(lines)
     return _file(path, out, written)
 
 
@@ -209,15 +211,17 @@ def _batches(rows: Any) -> Iterator[tuple[list[str], list[tuple[Any, ...]]]]:
         yield names, batch
 
 
-def _lines(rows: Any) -> Iterator[Line]:
-    """Rows of the typed relation as lines."""
+def _lines(rows: Any) -> Iterator[list[Line]]:
+    """Rows of the typed relation as lines, batch by batch."""
     for names, batch in _batches(rows):
         metadata = [name for name in names if schema.parse_metadata_column(name)]
+        lines = []
         for values in batch:
             row = dict(zip(names, values, strict=True))
             found = {name: row[name] for name in metadata if row[name] is not None}
             found |= json.loads(row["overflow"]) if row.get("overflow") else {}
-            yield _line(row, typed_metadata(found))
+            lines.append(_line(row, typed_metadata(found)))
+        yield lines
 
 
 def _line(row: dict[str, Any], metadata: dict[str, int | float | str]) -> Line:
