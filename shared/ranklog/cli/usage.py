@@ -26,9 +26,9 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     """Set quotas where some are given; then say what is used."""
     from ranklog.access.meter import read_usage
     from ranklog.access.policy import read_policy
-    from ranklog.client.words import read_query
     from ranklog.client.reader import local_reader
     from ranklog.client.usage import stored_usage
+    from ranklog.client.words import read_query
 
     store, tenant = open_store_of(arguments, create=False)
     if arguments.quota:
