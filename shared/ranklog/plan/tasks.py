@@ -65,9 +65,7 @@ class InContexts:
     slot: int
 
 
-LeafExpr: TypeAlias = (
-    "q.Expr | Nothing | InStreams | InTemplates | RankIs | InSeries | InContexts"
-)
+LeafExpr: TypeAlias = "q.Expr | Nothing | InStreams | InTemplates | RankIs | InSeries | InContexts"
 
 EXPR_CODEC = NodeCodec(
     q.Everything,
