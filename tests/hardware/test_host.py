@@ -11,7 +11,8 @@ from typing import Any
 import psutil
 import pytest
 
-from ranklog.hardware.host import Host, Process
+from ranklog.hardware.host import Host
+from ranklog.hardware.process import Process
 from ranklog.hardware.readings import Rates, Reading
 
 SECOND = 1_000_000_000

@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import Any
 
 from ranklog.hardware.gpus import find_gpus
-from ranklog.hardware.host import Host, Process
+from ranklog.hardware.host import Host
+from ranklog.hardware.process import Process
 from ranklog.hardware.readings import Source
 from ranklog.produce import context, session, trouble
 from ranklog.produce.telemetry import telemetry

@@ -20,9 +20,19 @@ from tensorboard.util import tensor_util
 from ranklog.errors import BadInput, BadQuery, RanklogError
 from ranklog.tensorboard.board import Board, Course, Kind
 
+_PLUGINS: tuple[tuple[Kind, Any], ...] = (
+    ("scalars", scalar_metadata),
+    ("histograms", histogram_metadata),
+)
 # Requests that are answered at once; TensorBoard asks for a page of plots in one.
 _THREADS = 4
 _POINTS_DEFAULT = 1000
+_METADATA: dict[Kind, Any] = {
+    kind: summary_pb2.SummaryMetadata.FromString(
+        plugin.create_summary_metadata("", "").SerializeToString()
+    )
+    for kind, plugin in _PLUGINS
+}
 _Answer = TypeVar("_Answer")
 
 
@@ -114,20 +124,6 @@ class Provider(service.TensorBoardDataProviderServicer):  # type: ignore[misc]
             entry.data.wall_time.extend(course.times_s)
             filled(entry, course)
         return answer
-
-
-def _metadata(content: Any) -> dict[Kind, Any]:
-    return {
-        "scalars": summary_pb2.SummaryMetadata.FromString(
-            scalar_metadata.create_summary_metadata("", "").SerializeToString()
-        ),
-        "histograms": summary_pb2.SummaryMetadata.FromString(
-            histogram_metadata.create_summary_metadata("", "").SerializeToString()
-        ),
-    }
-
-
-_METADATA = _metadata(None)
 
 
 def _filters(request: Any) -> tuple[set[str] | None, set[str] | None]:
