@@ -114,16 +114,17 @@ assert [m.value for m in history] == [2.5, 2.25], history
 
 @pytest.mark.parametrize("module", ["torch.utils.tensorboard", "tensorboardX"])
 def test_a_summary_writers_calls_arrive_here_and_in_its_file(tmp_path: Path, module: str) -> None:
+    pytest.importorskip(module)
     points, lines = _job(
         f"""
 ranklog.mirror("tensorboard")
-import torch
+import numpy
 from {module} import SummaryWriter
 writer = SummaryWriter("tb")
-writer.add_scalar("loss", torch.tensor(2.5), 3)
+writer.add_scalar("loss", numpy.float32(2.5), 3)
 writer.add_scalar("loss", 2.25, global_step=4, walltime=5.0)
 writer.add_scalars("group", {{"a": 1.0, "b": 2.0}}, 4)
-writer.add_histogram("weights", torch.arange(4.0), 5)
+writer.add_histogram("weights", numpy.arange(4.0), 5)
 writer.add_text("note", "hello", 5)
 writer.close()
 """,

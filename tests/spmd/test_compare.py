@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -193,26 +191,3 @@ def test_every_line_stands_in_exactly_one_hunk(texts: list[list[tuple[int | None
 def test_a_rank_equals_itself(items: list[tuple[int | None, str]]) -> None:
     a = column(0, *items)
     assert not compare([Side("a", a), Side("b", a)]).differs
-
-
-def test_four_times_as_many_lines_take_about_four_times_as_long() -> None:
-    def rank(number: int, count: int) -> list[Line]:
-        return [
-            line(
-                f"12:30:01,{k % 1000:03d} [rank{number}]: step={k // 20} part {chr(97 + k % 20)} loss 2.0",
-                rank=number,
-                seq=k,
-                iteration=k // 20,
-                site=f"t.py:{k % 20}",
-            )
-            for k in range(count)
-        ]
-
-    def spent_s(count: int) -> float:
-        a, b = rank(0, count), rank(1, count)
-        began = time.process_time()
-        assert not compare(sides(a, b)).differs
-        return time.process_time() - began
-
-    spent_s(200)
-    assert spent_s(8_000) < 8 * spent_s(2_000)  # sixteen times if it grew with the square
