@@ -15,7 +15,7 @@ from setuptools import Extension, setup
 IS_WANTED = (
     os.environ.get("RANKLOG_COMPILED") != "0"
     and platform.python_implementation() == "CPython"
-    and sys.version_info >= (3, 11)
+    and (3, 11) <= sys.version_info < (3, 14)  # the versions that it was tried on
     and sys.byteorder == "little"
     and os.name == "posix"
     and not sysconfig.get_config_var("Py_GIL_DISABLED")

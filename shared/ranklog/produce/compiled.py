@@ -3,7 +3,7 @@
 What it reads are fields of the ring, of calls, of the producer and of the handler. Their classes
 inherit them: from C, or from the classes below. It does what is usual and calls the Python form for
 all else, which writes the same bytes and is all there is where it was not built: without a compiler,
-before CPython 3.11, without its lock, on another interpreter, or with `RANKLOG_COMPILED=0`.
+before CPython 3.11 and after 3.13, without its lock, on another interpreter, or with `RANKLOG_COMPILED=0`.
 """
 
 from __future__ import annotations
