@@ -6,7 +6,6 @@ aligned as a sequence of integers; where there is no iteration, places within a 
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -18,13 +17,11 @@ from ranklog.spmd.align import align
 from ranklog.spmd.blocks import Block, Placed, place
 from ranklog.spmd.changes import PeerValues, changes_of, words_alike
 from ranklog.spmd.hunks import Comparison, Hunk, verdict
-from ranklog.spmd.slots import Slot, Waiting, absorb, body, disjoint
+from ranklog.spmd.slots import Slot, Waiting, body, pair_alike
 from ranklog.spmd.variables import shape
 
 SIDES_MIN, SIDES_MAX = 2, 8
 WINDOW_NS = 30 * SECOND_NS
-# Candidates tried for a line that has no partner of its own shape.
-WORD_TRIES_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,26 +154,15 @@ def _join_neighbours(
 
 def _pair_by_words(slots: list[Slot[Line]]) -> None:
     """Pair lines of one call site whose words mostly agree: `dtype bf16` and `dtype float`."""
-    open_slots: dict[tuple[str | None, int | None, int], deque[Slot[Line]]] = defaultdict(deque)
-    for slot in slots:
-        if not slot.missing:
-            continue
-        line = slot.first
-        candidates = open_slots[line.call_site, line.level, len(body(line).split())]
-        for at in range(min(len(candidates), WORD_TRIES_MAX)):
-            other = candidates[at]
-            if not disjoint(slot, other) or not _alike(other.first, line):
-                continue
-            absorb(other, slot)
-            other.words = True
-            if not other.missing:
-                del candidates[at]
-            break
-        else:
-            candidates.append(slot)
-            if len(candidates) > WORD_TRIES_MAX:
-                candidates.popleft()
-    slots[:] = [slot for slot in slots if any(slot.lines)]
+    pair_alike(
+        slots,
+        lambda slot: _group(slot.first),
+        lambda slot, other: _alike(slot.first, other.first),
+    )
+
+
+def _group(line: Line) -> tuple[str | None, int | None, int]:
+    return line.call_site, line.level, len(body(line).split())
 
 
 def _alike(line: Line, other: Line) -> bool:

@@ -6,7 +6,7 @@ Shapes: a slot has one entry per side, that side's line or None.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -20,6 +20,8 @@ class Timed(Protocol):
     def ts_ns(self) -> int: ...
 
 
+# Candidates tried for a line that has no partner of its own shape.
+WORD_TRIES_MAX = 8
 T = TypeVar("T", bound=Timed)
 
 
@@ -71,6 +73,34 @@ def absorb(slot: Slot[T], other: Slot[T]) -> None:
     """Take over the lines of a disjoint slot, which is empty from then on."""
     slot.lines = [a if a is not None else b for a, b in zip(slot.lines, other.lines, strict=True)]
     other.lines = [None] * len(other.lines)
+
+
+def pair_alike(
+    slots: list[Slot[T]],
+    group_of: Callable[[Slot[T]], Hashable],
+    alike: Callable[[Slot[T], Slot[T]], bool],
+) -> None:
+    """Join, in place, slots that lack sides with earlier ones of their group that lack other sides and are
+    alike; empty ones go. `alike` is asked with the earlier first."""
+    waiting: dict[Hashable, deque[Slot[T]]] = defaultdict(deque)
+    for slot in slots:
+        if not slot.missing:
+            continue
+        candidates = waiting[group_of(slot)]
+        for at in range(min(len(candidates), WORD_TRIES_MAX)):
+            other = candidates[at]
+            if not disjoint(slot, other) or not alike(other, slot):
+                continue
+            absorb(other, slot)
+            other.words = True
+            if not other.missing:
+                del candidates[at]
+            break
+        else:
+            candidates.append(slot)
+            if len(candidates) > WORD_TRIES_MAX:
+                candidates.popleft()
+    slots[:] = [slot for slot in slots if any(slot.lines)]
 
 
 class Waiting(Generic[T]):

@@ -10,7 +10,6 @@ Shapes: m places, S sides; `rows` I64[m, S] lines of each side, ABSENT where it 
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -20,10 +19,9 @@ import numpy as np
 from ranklog.spmd.align import align
 from ranklog.spmd.changes import words_alike
 from ranklog.spmd.columns import Column, Keyed, has_iteration, place_columns
-from ranklog.spmd.compare import WORD_TRIES_MAX
 from ranklog.spmd.grid import MIX, PRIME, U64, Grid, hash_sequences, make_grid
 from ranklog.spmd.in_order import merge_in_order
-from ranklog.spmd.slots import Slot, Waiting, absorb, disjoint
+from ranklog.spmd.slots import Slot, Waiting, pair_alike
 from ranklog.spmd.table import ABSENT, I64, Flags
 
 
@@ -105,27 +103,11 @@ class _Pairing:
 
     def pair(self, slots: list[Slot[At]]) -> None:
         """Join slots in place; see spmd/compare."""
-        waiting: dict[tuple[str | None, int | None, int], deque[Slot[At]]] = defaultdict(deque)
-        for slot in slots:
-            if not slot.missing:
-                continue
-            candidates = waiting[self._group(slot.key)]
-            for at in range(min(len(candidates), WORD_TRIES_MAX)):
-                other = candidates[at]
-                if not disjoint(slot, other) or not words_alike(
-                    self._of(other.key), self._of(slot.key)
-                ):
-                    continue
-                absorb(other, slot)
-                other.words = True
-                if not other.missing:
-                    del candidates[at]
-                break
-            else:
-                candidates.append(slot)
-                if len(candidates) > WORD_TRIES_MAX:
-                    candidates.popleft()
-        slots[:] = [slot for slot in slots if any(slot.lines)]
+        pair_alike(
+            slots,
+            lambda slot: self._group(slot.key),
+            lambda slot, other: words_alike(self._of(slot.key), self._of(other.key)),
+        )
 
 
 def aligned(
