@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -16,13 +15,11 @@ from ranklog.importer.fences import Hours
 from ranklog.importer.lines import split_chunks
 from ranklog.importer.point_text import HEAD, read_points
 from ranklog.importer.records import hash_bytes
-from ranklog.importer.rows import Encoded
+from ranklog.importer.rows import Encoded, FrameChain
 from ranklog.layout.import_record import Known
 from ranklog.limits import FRAME_BYTES_MAX
 from ranklog.model.frame import NO_ITERATION, STREAM_RANK, Fence, StreamEnd
 from ranklog.model.point import canonical_json
-from ranklog.model.stream import Stream
-from ranklog.stream.frames import encode_frame, peek_header
 from ranklog.stream.point_batch import PointBatch
 from ranklog.stream.point_builder import PointBuilder, summary_bytes
 
@@ -42,16 +39,8 @@ def folder_dims(relative: str, has_rank: bool) -> dict[str, str]:
     return {} if has_rank or folder in (".", "") else {"folder": folder}
 
 
-class PointFramer:
-    """Frames of one stream, from one place in it on. The same records give the same frames."""
-
-    def __init__(self, stream: Stream, first_seq: int) -> None:
-        self._stream = stream
-        self.next_seq = first_seq
-        self._number = 0
-        self._previous = ""
-        name = f"import {stream.stream_id} {first_seq}".encode()
-        self._agent = hashlib.blake2b(name, digest_size=16).hexdigest()
+class PointFramer(FrameChain):
+    """Frames of records of points."""
 
     def frames(self, records: Sequence[dict[str, Any]]) -> Iterator[Encoded]:
         """One or more frames that hold all records."""
@@ -74,9 +63,7 @@ class PointFramer:
 
     def _count(self, builder: PointBuilder) -> Encoded:
         frame = builder.build()
-        data = encode_frame(frame)
-        self._number += 1
-        self._previous = peek_header(data).header_hash
+        data = self._encode(frame)
         return Encoded(data, frame.rows, len(data))
 
 

@@ -54,8 +54,8 @@ class Encoded:
     text_bytes: int
 
 
-class Framer:
-    """Frames of one stream, from one place in it on. The same lines give the same frames."""
+class FrameChain:
+    """Frames of one stream, from one place in it on: the same rows give the same frames."""
 
     def __init__(self, stream: Stream, first_seq: int) -> None:
         self._stream = stream
@@ -64,6 +64,17 @@ class Framer:
         self._previous = ""
         name = f"import {stream.stream_id} {first_seq}".encode()
         self._agent = hashlib.blake2b(name, digest_size=16).hexdigest()
+
+    def _encode(self, frame: Frame) -> bytes:
+        """Number the frame and chain it to the one before."""
+        data = encode_frame(replace(frame, number=self._number, previous=self._previous))
+        self._number += 1
+        self._previous = peek_header(data).header_hash
+        return data
+
+
+class Framer(FrameChain):
+    """Frames of lines."""
 
     def frames(self, lines: Lines, columns: Columns) -> Iterator[Encoded]:
         """One or more frames that hold all the rows."""
@@ -118,11 +129,7 @@ class Framer:
         return self._count(frame)
 
     def _count(self, frame: Frame) -> Encoded:
-        """Number the frame and chain it to the one before."""
-        data = encode_frame(replace(frame, number=self._number, previous=self._previous))
-        self._number += 1
-        self._previous = peek_header(data).header_hash
-        return Encoded(data, frame.rows, len(frame.text))
+        return Encoded(self._encode(frame), frame.rows, len(frame.text))
 
 
 def _cuts(lines: Lines) -> list[int]:
