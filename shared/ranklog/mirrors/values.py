@@ -50,23 +50,13 @@ def write_histogram(tag: str, values: Any, step: Any, time_s: float | None) -> N
     producer = attached()
     if producer is None:
         return
-    wanted = (summaries.QUANTILES, HISTOGRAM_BINS)
     torch = sys.modules.get("torch")
-    moment = _moment(producer, step, time_s)
     if torch is None or not isinstance(values, torch.Tensor):
         import numpy  # who writes histograms has it: TensorBoard's writers need it
 
-        vector = summaries.numpy_vector(numpy, numpy.asarray(values), *wanted)
-    else:
-        with torch.no_grad():
-            vector = summaries.vector_of(torch, values, *wanted)
-        if values.device.type != "cpu":
-            tensors.owed.add(
-                tensors.Owed(producer, moment, tensors.summary_words(tag, wanted), None, vector),
-                torch,
-            )
-            return
-    producer.telemetry({tag: summaries.summary_of(vector.tolist(), *wanted)}, None, moment)
+        values = numpy.asarray(values)
+    wanted = (summaries.QUANTILES, HISTOGRAM_BINS)
+    tensors.write_summary(producer, tag, values, wanted, None, _moment(producer, step, time_s))
 
 
 def write_counted(

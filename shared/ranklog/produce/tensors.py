@@ -60,7 +60,8 @@ def tensor(
         if not 0 <= histogram <= summaries.BINS_MAX or not all(0 <= q <= 1 for q in quantiles):
             raise ValueError("quantiles lie in 0..1, and a histogram has at most 512 bins")
         wanted = (tuple(quantiles), int(histogram))
-        _take(producer, str(name), value, wanted, clean_metadata(dims) if dims else None)
+        plain = clean_metadata(dims) if dims else None
+        write_summary(producer, str(name), value, wanted, plain)
     except Exception:
         trouble.swallow("summing up a tensor")
 
@@ -75,7 +76,17 @@ def due(every: int | None = None) -> bool:
     return number is None or number % max(every or _usual, 1) == 0
 
 
-def _take(producer: Producer, name: str, value: Any, wanted: Any, dims: Any) -> None:
+def write_summary(
+    producer: Producer,
+    name: str,
+    value: Any,
+    wanted: Any,
+    dims: Any,
+    moment: Moment | None = None,
+) -> None:
+    """The summary of a tensor or array as a point of a moment (None: this one), written now or once its
+    device has computed it.
+    `wanted` are quantiles and bins. What has no summary is told once."""
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is not None and isinstance(value, torch.Tensor):
         value = value.to_local() if hasattr(value, "to_local") else value
@@ -85,7 +96,7 @@ def _take(producer: Producer, name: str, value: Any, wanted: Any, dims: Any) -> 
             vector = summaries.vector_of(torch, value, *wanted)
         if value.device.type != "cpu":
             words = summary_words(name, wanted)
-            owed.add(Owed(producer, producer.moment(), words, dims, vector), torch)
+            owed.add(Owed(producer, moment or producer.moment(), words, dims, vector), torch)
             return
     elif numpy is not None and isinstance(value, numpy.ndarray):
         if value.dtype.kind not in "biufc":
@@ -98,7 +109,7 @@ def _take(producer: Producer, name: str, value: Any, wanted: Any, dims: Any) -> 
             "tensor-kind", f"tensor() takes torch tensors and numpy arrays, not {kind}; left out"
         )
         return
-    producer.telemetry(summary_words(name, wanted)(vector.tolist()), dims)
+    producer.telemetry(summary_words(name, wanted)(vector.tolist()), dims, moment)
 
 
 def summary_words(name: str, wanted: Any) -> Words:
