@@ -51,7 +51,7 @@ ARROWS = {
         "telemetry",
         "store",
     },
-    "tensorboard": {"model", "telemetry", "client"},
+    "tensorboard": {"model", "plan", "telemetry", "client"},
     "demo": {"model", "produce", "launch", "stream", "ingest", "rules", "store"},
     "serverless": {"api", "client", "scan", "store", "access"},
     "api": {

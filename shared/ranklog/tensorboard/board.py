@@ -18,6 +18,7 @@ import numpy as np
 from ranklog.client import Client
 from ranklog.client.series_answer import SeriesAnswer
 from ranklog.limits import SERIES_POINTS_MIN
+from ranklog.plan.lexer import quote
 from ranklog.telemetry.table import ABSENT, I64, PointTable
 
 Kind = Literal["scalars", "histograms"]
@@ -211,7 +212,7 @@ def _together(names: Iterable[str]) -> Iterator[str]:
     line: list[str] = []
     size = 0
     for name in sorted(names):
-        quoted = '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        quoted = quote(name)
         if line and (len(line) >= _NAMES_MAX or size + len(quoted) > _NAMES_BYTES_MAX):
             yield ",".join(line)
             line, size = [], 0
