@@ -39,6 +39,7 @@ ARROWS = {
     "answer": {"model", "layout", "plan", "merge"},
     "compact": {"model", "layout", "plan", "store", "ingest", "delete"},
     "delete": {"model", "layout", "store", "plan", "answer"},
+    "upkeep": {"client", "compact", "delete", "layout", "store"},
     "client": {
         "model",
         "layout",

@@ -141,6 +141,8 @@ COMPACT_BUNDLE_BYTES_MAX = 8 * MIB
 COMPACT_GRACE_S = 2 * 900
 # Two compactors of one folder do the same work twice, no harm; a lease that old is nobody's.
 COMPACT_LEASE_S = 900
+# Temporary results that nobody took are swept after this.
+TMP_KEPT_S = 24 * 3_600
 # A segment without an index, by age: an attempt to store it again puts it again (COMMIT_AGE_S_MAX).
 ORPHAN_AGE_S_MAX = 7 * 24 * 3_600
 # Pointers to what arrived in an hour, by age: a tail that was left for longer begins anew.

@@ -344,9 +344,14 @@ def lease_key(tenant: str, folder: str) -> str:
     return f"{tenant_prefix(tenant)}compaction/{encode_name(folder)}.json"
 
 
+def tmp_prefix(tenant: str) -> str:
+    """Results too large for an answer, and cursors of tails."""
+    return f"{tenant_prefix(tenant)}tmp/"
+
+
 def tmp_key(tenant: str, name: str) -> str:
-    """Results too large for an answer; a lifecycle rule deletes them."""
-    return f"{tenant_prefix(tenant)}tmp/{encode_name(name)}"
+    """A lifecycle rule deletes it, and `ranklog serve --roles compact`."""
+    return tmp_prefix(tenant) + encode_name(name)
 
 
 def pins_prefix(tenant: str) -> str:
