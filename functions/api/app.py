@@ -3,8 +3,8 @@
 Trigger: the HTTP API (payload format 2.0), any method of `/v1/…` and `GET /openapi.json`.
 Reads: the tenant's indexes, hour markers and spilled outcomes in the store's bucket (LIST, GET).
 Writes: `POST /v1/frames` puts frames into the Kinesis stream and answers when it has them; what a
-    tail has shown is kept for its next step (PUT under `tmp/`); spilled outcomes and steps that were
-    read are removed (DELETE under `tmp/`).
+    tail has shown is kept for its next step (PUT under `_tmp/`); spilled outcomes and steps that were
+    read are removed (DELETE under `_tmp/`).
 Retries: scans that fail for now are scattered again, refused frames put again; what stays undone is
     an error with `Retry-After` or named in the answer. A client may repeat a request: a frame that
     is sent twice is stored once or skipped by queries.

@@ -4,8 +4,8 @@ Trigger: an invocation (RequestResponse) by a principal that IAM allows to; it m
     `{"tenant": "default", "path": "/v1/search", "body": {"query": "level>=ERROR"}}`. Paths and
     bodies are the HTTP API's; the answer is `{"status": 200, "body": {…}}`.
 Reads: the tenant's indexes, hour markers and spilled outcomes in the store's bucket (LIST, GET).
-Writes: what a tail has shown, for its next step (PUT under `tmp/`); spilled outcomes and steps that
-    were read are removed (DELETE under `tmp/`).
+Writes: what a tail has shown, for its next step (PUT under `_tmp/`); spilled outcomes and steps that
+    were read are removed (DELETE under `_tmp/`).
 Retries: scans that fail for now are scattered again; what stays unread is named in the answer. A
     caller may repeat an invocation: it changes nothing.
 """

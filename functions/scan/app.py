@@ -2,7 +2,7 @@
 
 Trigger: an invocation (RequestResponse) by the query or api function, one task each.
 Reads: byte ranges of segments in the store's bucket (GET).
-Writes: an outcome too large for Lambda's payload, under the tenant's `tmp/` (PUT).
+Writes: an outcome too large for Lambda's payload, under `_tmp/` (PUT).
 Retries: none of its own. What it can't read is named in the outcome, and the caller asks again; a
     task only reads, so that running it twice does no harm.
 """

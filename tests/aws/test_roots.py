@@ -140,8 +140,8 @@ def test_an_outcome_over_the_inline_limit_goes_by_the_store(
     monkeypatch.setattr(DiskStore, "put", spy)
     answer = stack.query(read_event("query"))
     assert [line["text"] for line in answer["body"]["lines"]] == [ERROR]
-    assert spilled and all(key.startswith("acme/tmp/") for key in spilled)
-    assert list(stack.store.list("acme/tmp/")) == []
+    assert spilled and all(key.startswith("_tmp/acme/") for key in spilled)
+    assert list(stack.store.list("_tmp/")) == []
 
 
 def test_an_answer_over_lambdas_limit_says_what_to_do(

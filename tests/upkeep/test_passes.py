@@ -34,7 +34,7 @@ def put(store: MemoryStore, number: int, text: str) -> None:
 def test_every_tenant_with_an_object_is_found_whatever_its_name(names: list[str]) -> None:
     store = MemoryStore()
     for name in names:
-        store.put(keys.tmp_key(name, "x"), b"")
+        store.put(keys.rule_key(name, "x"), b"")
     assert sorted(tenants(store)) == sorted(names)
 
 

@@ -20,7 +20,7 @@
     <tenant>/actions/<when_ns>.<hash>.json
     <tenant>/quarantine/<arrival day>/<source>.<sequence>[.json|.replayed.json]   tenant `_unknown` where
                                                                                   it can't be known
-    <tenant>/tmp/<id>
+    _tmp/<tenant>/<id>
 
 Names are percent-encoded, so that no name holds `/`, is `.` or `..`, or is empty; parts of an
 index's name encode `.` too. Hours count from the epoch, in UTC. Pure.
@@ -38,6 +38,7 @@ from ranklog.errors import BadInput, Corrupt
 from ranklog.limits import DAY_NS, HOUR_NS, NAME_BYTES_MAX
 
 UNKNOWN_TENANT = "_unknown"
+TMP = "_tmp"
 LATE = "late"
 _EMPTY = "%"  # quote() never yields it
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -345,8 +346,9 @@ def lease_key(tenant: str, folder: str) -> str:
 
 
 def tmp_prefix(tenant: str) -> str:
-    """Results too large for an answer, and cursors of tails."""
-    return f"{tenant_prefix(tenant)}tmp/"
+    """Results too large for an answer, and cursors of tails: apart from what is kept, since rules of
+    a bucket's lifecycle know beginnings of keys alone."""
+    return f"{TMP}/{tenant_prefix(tenant)}"
 
 
 def tmp_key(tenant: str, name: str) -> str:

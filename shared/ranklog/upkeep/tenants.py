@@ -17,5 +17,5 @@ def tenants(store: Store) -> list[str]:
 def _is_ours(store: Store, tenant: str) -> bool:
     """Whether ranklog wrote in that folder: a bucket may hold other things, too."""
     prefix = keys.tenant_prefix(tenant)
-    written = {prefix + name + "/" for name in ("config", "data", "index", "runs", "tmp")}
+    written = {prefix + name + "/" for name in ("config", "data", "index", "runs")}
     return any(folder in written for folder in store.list_folders(prefix))
