@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,20 @@ class Server:
 @pytest.fixture(scope="session")
 def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """An S3 object store: conditional writes, ranges, signatures checked."""
-    folder = tmp_path_factory.mktemp("weed")
+    with running_seaweedfs(tmp_path_factory.mktemp("weed")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def moto_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Kinesis and S3 as moto answers for them."""
+    with running_moto(tmp_path_factory.mktemp("moto")) as server:
+        yield server
+
+
+@contextmanager
+def running_seaweedfs(folder: Path) -> Iterator[Server]:
+    """The object store with its data in `folder`, which may hold that of an earlier run."""
     # gRPC ports are HTTP ports + 10,000 where they are not named: all are.
     names = [
         *("s3.port", "s3.port.grpc", "master.port", "master.port.grpc", "volume.port"),
@@ -84,12 +98,12 @@ def seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield _ready(Server("seaweedfs", f"http://127.0.0.1:{ports['s3.port']}"))
 
 
-@pytest.fixture(scope="session")
-def moto_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Kinesis and S3 as moto answers for them."""
+@contextmanager
+def running_moto(folder: Path) -> Iterator[Server]:
+    """moto, whose state ends with it; its output goes to `folder`."""
     (port,) = free_ports(1)
     command = [_tool("moto_server"), "-H", "127.0.0.1", "-p", str(port)]
-    with _started(command, tmp_path_factory.mktemp("moto"), {}):
+    with _started(command, folder, {}):
         yield _ready(Server("moto", f"http://127.0.0.1:{port}"))
 
 
