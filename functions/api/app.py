@@ -1,6 +1,7 @@
 """The HTTP API: who has a tenant's key asks about that tenant's lines, and sends its frames.
 
-Trigger: the HTTP API (payload format 2.0), any method of `/v1/…` and `GET /openapi.json`.
+Trigger: the HTTP API (payload format 2.0): `/v1/…` behind the authorizer, which says whose request it is,
+    `GET /v1/health` and `GET /openapi.json` without.
 Reads: the tenant's indexes, hour markers and spilled outcomes in the store's bucket (LIST, GET).
 Writes: `POST /v1/frames` puts frames into the Kinesis stream and answers when it has them; what a
     tail has shown is kept for its next step (PUT under `_tmp/`); spilled outcomes and steps that were
@@ -20,14 +21,14 @@ from aws_lambda_powertools import Logger
 
 from ranklog.api.app import Handler
 from ranklog.serverless.root import make_root
-from ranklog.serverless.settings import API_KEYS, SCAN_FUNCTION, STREAM, read_settings
+from ranklog.serverless.settings import SCAN_FUNCTION, STREAM, read_settings
 
 logger = Logger(service="api")
 
 
 @cache
 def _root() -> Handler:
-    return make_root(read_settings(os.environ, SCAN_FUNCTION, STREAM, API_KEYS))
+    return make_root(read_settings(os.environ, SCAN_FUNCTION, STREAM))
 
 
 @logger.inject_lambda_context(clear_state=True)

@@ -141,6 +141,10 @@ COMPACT_BUNDLE_BYTES_MAX = 8 * MIB
 COMPACT_GRACE_S = 2 * 900
 # Two compactors of one folder do the same work twice, no harm; a lease that old is nobody's.
 COMPACT_LEASE_S = 900
+# Scheduled on AWS: the hour that runs and so many before it are compacted often, all others rarely.
+COMPACT_RECENT_HOURS = 3
+# An invocation (15 minutes) begins no folder with less time left than this; the rest is a task of its own.
+UPKEEP_RESERVE_S = 300
 # Temporary results that nobody took are swept after this.
 TMP_KEPT_S = 24 * 3_600
 # A segment without an index, by age: an attempt to store it again puts it again (COMMIT_AGE_S_MAX).

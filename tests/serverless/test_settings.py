@@ -6,16 +6,14 @@ import pytest
 
 from ranklog.errors import BadInput
 from ranklog.serverless.settings import (
-    API_KEYS,
     SCAN_CONCURRENCY,
     SCAN_FUNCTION,
     STORE,
     STREAM,
+    TASKS,
     FunctionSettings,
     read_settings,
 )
-
-HASH = "a" * 64
 
 
 def test_all_variables_become_values() -> None:
@@ -23,15 +21,15 @@ def test_all_variables_become_values() -> None:
         STORE: " s3://logs/team ",
         SCAN_FUNCTION: "scan",
         STREAM: "frames",
-        API_KEYS: f'{{"t": ["{HASH}"], "u": ["{"b" * 64}", "{"c" * 64}"]}}',
+        TASKS: "https://sqs/tasks",
         SCAN_CONCURRENCY: "8",
         "UNRELATED": "x",
     }
-    assert read_settings(environment, SCAN_FUNCTION, STREAM, API_KEYS) == FunctionSettings(
+    assert read_settings(environment, SCAN_FUNCTION, STREAM, TASKS) == FunctionSettings(
         store_url="s3://logs/team",
         scan_function="scan",
         kinesis_stream="frames",
-        api_keys={"t": (HASH,), "u": ("b" * 64, "c" * 64)},
+        tasks_url="https://sqs/tasks",
         scan_concurrency=8,
     )
 
@@ -41,40 +39,15 @@ def test_what_a_function_does_not_need_may_be_absent() -> None:
 
 
 @pytest.mark.parametrize("value", [None, "", "  "])
-@pytest.mark.parametrize("name", [STORE, SCAN_FUNCTION, STREAM, API_KEYS])
+@pytest.mark.parametrize("name", [STORE, SCAN_FUNCTION, STREAM, TASKS])
 def test_what_is_needed_and_absent_is_named(name: str, value: str | None) -> None:
-    environment = dict.fromkeys((STORE, SCAN_FUNCTION, STREAM), "x") | {
-        API_KEYS: f'{{"t": ["{HASH}"]}}'
-    }
+    environment = dict.fromkeys((STORE, SCAN_FUNCTION, STREAM, TASKS), "x")
     if value is None:
         del environment[name]
     else:
         environment[name] = value
     with pytest.raises(BadInput, match=name):
-        read_settings(environment, SCAN_FUNCTION, STREAM, API_KEYS)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{}",
-        "[]",
-        "null",
-        "secret-key",
-        '{"t": []}',
-        f'{{"": ["{HASH}"]}}',
-        f'{{"t": "{HASH}"}}',
-        '{"t": ["secret-key"]}',
-        '{"t": [1]}',
-        '{"t": null}',
-        f'{{"t": ["{HASH.upper()}"]}}',
-    ],
-)
-def test_keys_that_are_no_hashes_are_refused_and_not_repeated(text: str) -> None:
-    with pytest.raises(BadInput, match=API_KEYS) as raised:
-        read_settings({STORE: "s3://logs", API_KEYS: text})
-    assert raised.value.hint
-    assert "secret-key" not in str(raised.value)
+        read_settings(environment, SCAN_FUNCTION, STREAM, TASKS)
 
 
 @pytest.mark.parametrize("text", ["0", "65", "-1", "many", "1.5"])

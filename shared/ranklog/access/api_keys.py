@@ -19,14 +19,21 @@ _NOBODYS = "0" * 64
 
 
 class StoreKeys:
-    """A KeyRing. A revoked key stops within API_KEY_AGE_NS_MAX, a new one works within it.
+    """A KeyRing. A revoked key stops within `age_ns_max`, a new one works within it.
 
     Threads may share it. One GET per key and that time; text that is no key costs none.
     """
 
-    def __init__(self, store: Store, clock_ns: Callable[[], int] = time.time_ns) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock_ns: Callable[[], int] = time.time_ns,
+        *,
+        age_ns_max: int = API_KEY_AGE_NS_MAX,
+    ) -> None:
         self._store = store
         self._clock_ns = clock_ns
+        self._age_ns_max = age_ns_max
         self._known: OrderedDict[tuple[str, str], tuple[int, KeyRecord | None]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -51,7 +58,7 @@ class StoreKeys:
         name = (tenant, key_id)
         with self._lock:
             known = self._known.get(name)
-            if known is not None and 0 <= now_ns - known[0] < API_KEY_AGE_NS_MAX:
+            if known is not None and 0 <= now_ns - known[0] < self._age_ns_max:
                 self._known.move_to_end(name)
                 return known[1]
         try:

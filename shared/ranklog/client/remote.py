@@ -381,11 +381,15 @@ def _problem(status: int, data: bytes) -> errors.RanklogError:
     """The error behind a problem document; by status where there is none."""
     try:
         found = json.loads(data)
-        message, hint = str(found.get("detail") or found.get("title")), found.get("hint")
-        kind, position = found.get("kind"), found.get("position")
+        # what a gateway in front of the API says has a message alone
+        said = found.get("detail") or found.get("title") or found.get("message")
+        message = str(said or f"the API answered {status}")
+        hint, kind, position = found.get("hint"), found.get("kind"), found.get("position")
     except (ValueError, AttributeError):
         message, hint, kind, position = f"the API answered {status}", None, None, None
     cls = _KINDS.get(str(kind)) or _by_status(status)
+    if kind is None and status in (401, 403):
+        hint = hint or "is the key in RANKLOG_API_KEY known there, and still valid?"
     return cls(message, hint=hint, position=position)
 
 

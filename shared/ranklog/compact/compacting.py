@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,8 @@ from ranklog.store.protocol import Store
 @dataclass(slots=True)
 class CompactReport:
     """Counts of objects; `merged` and `bundled`: indexes that went into `merges` and `bundles` new
-    objects. `busy`: folders that somebody else is at. `failed`: what can't be read, and why."""
+    objects. `busy`: folders that somebody else is at. `failed`: what can't be read, and why.
+    `stopped_after`: the last folder that was reached, where time was up; "" where all were."""
 
     folders: int = 0
     busy: int = 0
@@ -36,6 +37,7 @@ class CompactReport:
     orphans: int = 0
     pinned: int = 0
     failed: dict[str, str] = field(default_factory=dict)
+    stopped_after: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """As a program sees it."""
@@ -52,14 +54,26 @@ class Compactor:
     hidden: Hidden = nothing_hidden
     dry_run: bool = False
 
-    def run(self, hours: Iterable[int] | None = None) -> CompactReport:
-        """One pass over every folder, or over those of some event hours."""
+    def run(
+        self,
+        hours: Iterable[int] | None = None,
+        *,
+        after: str = "",
+        has_time: Callable[[], bool] = lambda: True,
+    ) -> CompactReport:
+        """One pass over every folder, or over those of some event hours; `after` goes on where a pass
+        stopped because there was no time for a folder more."""
         report = CompactReport()
         pinned = read_pins(self.store, self.tenant)
         wanted = None if hours is None else set(hours)
         for folder in list(folders(self.store, self.tenant)):
-            if wanted is None or folder.hour in wanted:
-                self._folder(folder, pinned, report)
+            if folder.index_prefix <= after or not (wanted is None or folder.hour in wanted):
+                continue
+            if report.folders and not has_time():
+                return report
+            self._folder(folder, pinned, report)
+            report.stopped_after = folder.index_prefix
+        report.stopped_after = ""
         if wanted is None:
             self._pointers(report)
         return report

@@ -13,12 +13,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from ranklog.access.api_keys import StoreKeys
-from ranklog.access.grant import KeyRings
 from ranklog.access.meter import Meter
 from ranklog.access.seals import Seals
 from ranklog.api.app import Handler, make_api
-from ranklog.api.keys import Keys
 from ranklog.api.problems import PROBLEM
 from ranklog.api.settings import Settings
 from ranklog.api.sinks import KinesisFrames
@@ -62,7 +59,7 @@ def make_root(settings: FunctionSettings) -> Handler:
         Settings(
             client_of=client_of,
             sink=KinesisFrames(aws_client("kinesis"), stream, Seals(store)) if stream else None,
-            keys=KeyRings(Keys(settings.api_keys), StoreKeys(store)) if settings.api_keys else None,
+            keys=None,
             tenant=None,
             meter=Meter(store),
         )

@@ -2,11 +2,11 @@
 
     RANKLOG_STORE            s3://bucket[/prefix]                       every function
     RANKLOG_SCAN_FUNCTION    name or ARN of the scan function           query, api
-    RANKLOG_STREAM           name of the Kinesis stream of frames       api
-    RANKLOG_API_KEYS         {"tenant": ["sha256 of a key, in hex"]}    api
+    RANKLOG_STREAM           name of the Kinesis stream of frames       api, canary
+    RANKLOG_TASKS            URL of the function's queue of tasks       compact, retention
     RANKLOG_STREAM_RETENTION_HOURS  of that stream: so long, and a week,
                              a rotated ingest key still verifies        ingest; default 168
-    RANKLOG_SCAN_CONCURRENCY tasks in flight at once, 1 to 64           query, api; default 64
+    RANKLOG_SCAN_CONCURRENCY tasks in flight at once, 1 to 64           query, api, retention; default 64
 
 template.yaml sets them. A Lambda that can't work fails its first invocation with the variable's
 name, and not the thousandth with something else.
@@ -25,13 +25,11 @@ from ranklog.limits import HOUR_NS, SCATTER_CONCURRENCY_MAX, STREAM_RETENTION_NS
 STORE = "RANKLOG_STORE"
 SCAN_FUNCTION = "RANKLOG_SCAN_FUNCTION"
 STREAM = "RANKLOG_STREAM"
-API_KEYS = "RANKLOG_API_KEYS"
+TASKS = "RANKLOG_TASKS"
 SCAN_CONCURRENCY = "RANKLOG_SCAN_CONCURRENCY"
 STREAM_RETENTION = "RANKLOG_STREAM_RETENTION_HOURS"
 # Kinesis keeps records for a year at most.
 _RETENTION_HOURS_MAX = 8_760
-
-_HASH = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class FunctionSettings:
     store_url: str
     scan_function: str = ""
     kinesis_stream: str = ""
-    api_keys: Mapping[str, tuple[str, ...]] | None = None  # tenant -> hashes
+    tasks_url: str = ""
     scan_concurrency: int = SCATTER_CONCURRENCY_MAX
     stream_retention_ns: int = STREAM_RETENTION_NS
 
@@ -58,34 +56,10 @@ def read_settings(environment: Mapping[str, str], *needed: str) -> FunctionSetti
         store_url=environment[STORE].strip(),
         scan_function=environment.get(SCAN_FUNCTION, "").strip(),
         kinesis_stream=environment.get(STREAM, "").strip(),
-        api_keys=_parse_keys(environment.get(API_KEYS, "").strip()),
+        tasks_url=environment.get(TASKS, "").strip(),
         scan_concurrency=_parse_concurrency(environment.get(SCAN_CONCURRENCY, "").strip()),
         stream_retention_ns=_parse_retention(environment.get(STREAM_RETENTION, "").strip()),
     )
-
-
-def _parse_keys(text: str) -> dict[str, tuple[str, ...]] | None:
-    if not text:
-        return None
-    try:
-        found = json.loads(text)
-        keys = {str(tenant): tuple(hashes) for tenant, hashes in found.items()}
-    except (ValueError, AttributeError, TypeError) as error:
-        raise BadInput(f"{API_KEYS} is no JSON object of lists", hint=_KEYS_HINT) from error
-    for tenant, hashes in keys.items():
-        if not tenant or not hashes or isinstance(found[tenant], str):
-            raise BadInput(f"{API_KEYS} has no keys for the tenant {tenant!r}", hint=_KEYS_HINT)
-        if not all(isinstance(item, str) and _HASH.fullmatch(item) for item in hashes):
-            raise BadInput(
-                f"{API_KEYS} has something for the tenant {tenant!r} that is no SHA-256 in hex",
-                hint=_KEYS_HINT,
-            )
-    if not keys:
-        raise BadInput(f"{API_KEYS} is empty: nobody could call the API", hint=_KEYS_HINT)
-    return keys
-
-
-_KEYS_HINT = 'write {"tenant": ["<printf %s KEY | sha256sum>"]}'
 
 
 def _parse_concurrency(text: str) -> int:

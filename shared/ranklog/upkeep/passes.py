@@ -5,18 +5,29 @@ Each can be stopped at any moment, repeated, and run beside others of its kind.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from ranklog.client.reader import Reader
 from ranklog.client.retention import Applied, apply_retention
-from ranklog.compact.compacting import CompactReport, Compactor
+from ranklog.compact.compacting import Compactor, CompactReport
 from ranklog.delete.tombstones import load
 from ranklog.layout import keys
 from ranklog.limits import SECOND_NS, TMP_KEPT_S
 from ranklog.store.protocol import Store
 
 
-def compact_tenant(store: Store, tenant: str, now_ns: int) -> CompactReport:
-    """Merge and bundle, delete what has had its grace. Raises what the store raises."""
-    return Compactor(store, tenant, now_ns, load(store, tenant).hidden).run()
+def compact_tenant(
+    store: Store,
+    tenant: str,
+    now_ns: int,
+    *,
+    hours: Iterable[int] | None = None,
+    after: str = "",
+    has_time: Callable[[], bool] = lambda: True,
+) -> CompactReport:
+    """Merge and bundle, delete what has had its grace; see `Compactor.run`. Raises what the store raises."""
+    compactor = Compactor(store, tenant, now_ns, load(store, tenant).hidden)
+    return compactor.run(hours, after=after, has_time=has_time)
 
 
 def retain_tenant(reader: Reader, *, who: str) -> Applied:

@@ -1,0 +1,48 @@
+"""Whose key a request of the HTTP API brings.
+
+Trigger: the HTTP API before it invokes the api function (authorizer, payload format 2.0, simple responses); it
+    remembers an answer for 15 s, by the header Authorization.
+Reads: the key's record in the store's bucket, `<tenant>/config/keys/api/<id>.json` (one GET; text that is no
+    key costs none).
+Writes: nothing.
+Retries: none. Where the store does not answer the exception is raised, the gateway answers 500, and the
+    client asks again.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Any
+
+from aws_lambda_powertools import Logger
+
+from ranklog.access.api_keys import StoreKeys
+from ranklog.serverless.authorize import authorize
+from ranklog.serverless.settings import read_settings
+from ranklog.store import open_store
+
+logger = Logger(service="authorizer")
+
+
+@cache
+def _keys() -> StoreKeys:
+    # The gateway remembers: twice would be twice as long until a revoked key stops.
+    return StoreKeys(open_store(read_settings(os.environ).store_url), age_ns_max=0)
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """An authorizer's event in, `{"isAuthorized", "context"}` out."""
+    answer = authorize(event, _keys())
+    said = answer.get("context", {})
+    logger.info(
+        "asked",
+        extra={
+            "route": event["routeKey"],
+            "authorized": answer["isAuthorized"],
+            "tenant": said.get("tenant"),
+            "key": said.get("key"),
+        },
+    )
+    return answer
