@@ -37,8 +37,8 @@ _MEMBERS = frozenset({"tenant", "method", "path", "parameters", "body"})
 
 
 def make_root(settings: FunctionSettings) -> Handler:
-    """A handler of API Gateway v2 events. With keys in the settings, only who has one, or one of
-    the store's, is answered; without, only whom an authorizer vouches for. Frames are taken where a stream is set."""
+    """A handler of API Gateway v2 events: only whom an authorizer vouches for is answered. Frames are
+    taken where a stream is set."""
     left = _TimeLeft()
     store = open_store(settings.store_url)
     invoker = LambdaInvoker(settings.scan_function)

@@ -14,8 +14,6 @@ name, and not the thousandth with something else.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
