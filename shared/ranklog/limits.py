@@ -119,6 +119,19 @@ INGEST_KEYS_AGE_S_MAX = 5.0
 STREAM_RETENTION_NS = 7 * DAY_NS
 ROTATED_KEY_WEEK_NS = 7 * DAY_NS
 
+# --- objectives -------------------------------------------------------------------------------
+# What a process measured is written after this: so much is lost with one that is killed. On Lambda each
+# write is a PUT beside an answer, so there are fewer.
+MEASURES_AGE_S_MAX = 10.0
+MEASURES_AGE_LAMBDA_S = 30.0
+# An hour of measures is rolled up into one object so long after its end, and deleted after this.
+MEASURES_LAG_NS = 600 * SECOND_NS
+MEASURES_KEPT_NS = 90 * DAY_NS
+# Tenants whose measures a process holds, some 10 KiB each; past it all are written and begun anew.
+MEASURED_TENANTS_MAX = 1_024
+# Tenants that the metrics function looks at in one run, in turns that go on where the last one ended.
+METRICS_TENANTS_MAX = 10_000
+
 # --- compaction -------------------------------------------------------------------------------
 # What one merge of segments reads, stored and as text: the first is what scans like, the second is
 # memory, some five times as much. A larger folder is several merges.

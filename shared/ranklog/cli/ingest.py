@@ -52,11 +52,16 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 def _reports(stream: DiskStream, store: Store, *, follow: bool) -> Iterator[IngestReport]:
     """One per batch; with `follow` they do not end."""
     from ranklog.ingest.local import ingest_stream
+    from ranklog.objectives.recorder import Recorder
 
-    yield from ingest_stream(stream, store)
-    while follow:
-        time.sleep(LOOK_EVERY_S)
-        yield from ingest_stream(stream, store)
+    recorder = Recorder(store, background=follow)
+    try:
+        yield from ingest_stream(stream, store, recorder)
+        while follow:
+            time.sleep(LOOK_EVERY_S)
+            yield from ingest_stream(stream, store, recorder)
+    finally:
+        recorder.flush()
 
 
 def _counts(report: IngestReport) -> dict[str, int]:

@@ -13,6 +13,7 @@ from ranklog.ingest.hours import Part, distinct_rows, split_hours
 from ranklog.ingest.parts import Batch, IngestReport, frame_ref
 from ranklog.ingest.points import ingest_points
 from ranklog.ingest.records import Received, read_records
+from ranklog.ingest.shares import sharing
 from ranklog.layout import keys
 from ranklog.layout.build import (
     KIND_LINE,
@@ -93,11 +94,12 @@ def ingest_frames(
             store, Place(tenant, None, day, source, first, last, hour), arrival_ns, report
         )
         policy = policies(tenant)
-        if lines:
-            own = rules(tenant) if callable(rules) else rules
-            _ingest_lines(batch, lines, own, policy)
-        if points:
-            ingest_points(batch, points, policy)
+        with sharing(report, tenant, frames):
+            if lines:
+                own = rules(tenant) if callable(rules) else rules
+                _ingest_lines(batch, lines, own, policy)
+            if points:
+                ingest_points(batch, points, policy)
     return report
 
 

@@ -8,22 +8,33 @@ and is shown once.
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ranklog.access.seals import Seals
 from ranklog.ingest.batch import IngestReport, ingest_batch
+from ranklog.ingest.shares import keep_measures
 from ranklog.ingest.tenant_rules import TenantRules
 from ranklog.limits import LOCAL_BATCH_BYTES_MAX
 from ranklog.model.record import Record
 from ranklog.store.protocol import Store
 
 if TYPE_CHECKING:
+    from ranklog.objectives.recorder import Recorder
     from ranklog.stream.disk import DiskStream
 
 
-def ingest_stream(stream: DiskStream, store: Store) -> Iterator[IngestReport]:
-    """Ingest what the stream holds past its checkpoint; one report per committed batch.
+def consumer_of(store: Store) -> str:
+    """The name under which a stream remembers how far it was ingested into this store."""
+    return "ingest-" + hashlib.blake2b(store.url.encode(), digest_size=8).hexdigest()
+
+
+def ingest_stream(
+    stream: DiskStream, store: Store, recorder: Recorder | None = None
+) -> Iterator[IngestReport]:
+    """Ingest what the stream holds past its checkpoint; one report per committed batch, whose measures
+    the recorder keeps.
 
     Raises what the store and the stream raise: what was reported is stored, call it again for the rest.
     """
@@ -35,6 +46,8 @@ def ingest_stream(stream: DiskStream, store: Store) -> Iterator[IngestReport]:
         report = ingest_batch(
             batch, store=store, rules=rules, seals=seals, source=source, first=first, last=last
         )
+        if recorder is not None:
+            keep_measures(report, recorder, time.time_ns())
         stream.commit(consumer, last)
         yield report
 

@@ -22,6 +22,7 @@ from ranklog.ingest.quarantine import BadFrame
 from ranklog.ingest.records import Received
 from ranklog.layout.build import Beside, BuiltSegment, StreamNotes
 from ranklog.layout.rows import I64, StreamRows
+from ranklog.ingest.shares import Share
 from ranklog.model.index import FrameRef
 from ranklog.store.protocol import Store
 
@@ -33,7 +34,8 @@ class IngestReport:
     """What a batch became. `repeated`: rows dropped as duplicates within the batch; `refused`: rows
     older than the tenant keeps.
 
-    `committed` and `already` are keys of indexes; `rules_failed`: rule -> reason.
+    `committed` and `already` are keys of indexes; `rules_failed`: rule -> reason; `shares`: tenant -> what
+    of this is its own.
     """
 
     lines: int = 0
@@ -50,6 +52,7 @@ class IngestReport:
 
 
 @dataclass(frozen=True, slots=True)
+    shares: dict[str, Share] = field(default_factory=dict)
 class Batch:
     """Where parts go, and what became of them. `place` is of the late part."""
 

@@ -42,6 +42,12 @@ class BadFrame:
     key: str
     code: str = "malformed"
 
+    @property
+    def tenant(self) -> str | None:
+        """Whose quarantine it is in; None: nobody's."""
+        part = self.key.partition("/")[0]
+        return None if part == keys.UNKNOWN_TENANT else keys.decode_name(part)
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:

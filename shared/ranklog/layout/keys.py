@@ -14,6 +14,8 @@
     <tenant>/config/keys/<kind>/<id>.json
     <tenant>/config/access.json
     <tenant>/usage/<YYYY-MM-DDTHH>/<process>.json
+    <tenant>/measures/<YYYY-MM-DDTHH>/<process>.json
+    <tenant>/config/objectives.json
     <tenant>/pins/<pin>.json
     <tenant>/compaction/<folder>.json
     <tenant>/tombstones/<when_ns>.<hash>.json
@@ -333,6 +335,25 @@ def usage_prefix(tenant: str, hour: int) -> str:
 
 def usage_key(tenant: str, hour: int, process: str) -> str:
     return f"{usage_prefix(tenant, hour)}{encode_name(process)}.json"
+
+
+def measures_prefix(tenant: str) -> str:
+    """What ranklog measured of itself for a tenant."""
+    return f"{tenant_prefix(tenant)}measures/"
+
+
+def measures_hour_prefix(tenant: str, hour: int) -> str:
+    """The same of one hour."""
+    return f"{measures_prefix(tenant)}{hour_text(hour)}/"
+
+
+def measures_key(tenant: str, hour: int, process: str) -> str:
+    return f"{measures_hour_prefix(tenant, hour)}{encode_name(process)}.json"
+
+
+def objectives_key(tenant: str) -> str:
+    """What a tenant's own objectives are."""
+    return f"{tenant_prefix(tenant)}config/objectives.json"
 
 
 def access_policy_key(tenant: str) -> str:
