@@ -9,13 +9,15 @@ these hours is known. A hole in its sequence numbers is a gap when the missing l
 
 A rank of the world of which nothing was read is *absent*: whether it was silent in these hours or
 what it said has not arrived, nobody can tell. What is not proven is *behind*, not complete. Streams of
-kind `arrival` have no sequence: no gaps. What was deleted is not missing; it is counted.
+kind `arrival` have no sequence: no gaps. What was deleted is not missing; it is counted. Nor is a line
+missing that two frames had with different content: one of them is shown, and it is told.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from ranklog.answer.deleted import NOTHING, Gone, came_later, deleted_members
@@ -39,6 +41,9 @@ __all__ = [
 
 # Ranks by (run, launch, attempt).
 Declared = Mapping[tuple[str, str, int], frozenset[int]]
+# Half-open seq ranges by stream_id.
+Contested = Mapping[str, Sequence[tuple[int, int]]]
+NO_CONFLICT: Contested = MappingProxyType({})
 CERTIFICATES = ("none", "import", "agent", "producer")  # weakest first
 _MONOTONE = ("producer", "agent")
 
@@ -49,9 +54,11 @@ def judge(
     skipped: Sequence[dict[str, Any]] = (),
     declared: Declared | None = None,
     gone: Gone = NOTHING,
+    contested: Contested = NO_CONFLICT,
 ) -> Completeness:
     """Completeness of what was read; `skipped`: {"segment", "reason"} of what could not be."""
-    return with_skipped(judge_streams(entries, window, declared, gone), skipped)
+    judged = judge_streams(entries, window, declared, gone, contested)
+    return with_skipped(judged, skipped)
 
 
 def with_skipped(judged: Completeness, skipped: Sequence[dict[str, Any]]) -> Completeness:
@@ -66,9 +73,10 @@ def judge_streams(
     window: Window,
     declared: Declared | None = None,
     gone: Gone = NOTHING,
+    contested: Contested = NO_CONFLICT,
 ) -> Completeness:
     """What the stream tables alone say. `declared`: ranks that manifests speak of, by attempt;
-    `gone`: what was deleted, which is not missing."""
+    `gone`: what was deleted, which is not missing; `contested`: lines that two frames had."""
     states = stream_states(entries)
     if gone.tombstones:
         deleted = gone.by_stream()
@@ -85,6 +93,9 @@ def judge_streams(
         result.dropped += [
             _named(state, lines=lines, reason=why) for why, lines in sorted(state.drops.items())
         ]
+        result.conflicts += [
+            _named(state, first_seq=a, last_seq=b - 1) for a, b in _conflicts(state, contested)
+        ]
         mark = _watermark(state, window, gaps)
         if mark is not None:
             marks.append(mark)
@@ -95,6 +106,12 @@ def judge_streams(
     result.watermark_ns = min(marks, default=None)
     result.state = _worst(result)
     return result
+
+
+def _conflicts(state: StreamState, contested: Contested) -> list[tuple[int, int]]:
+    """Lines of which one of two versions is shown; none of what was deleted."""
+    found = contested.get(state.stream_id, ())
+    return [] if state.hidden else difference(found, state.gone)
 
 
 def _is_alive(state: StreamState) -> bool:

@@ -61,6 +61,7 @@ def speakers(entries: Iterable[StreamEntry], judged: Completeness) -> list[Speak
         "behind": judged.behind,
         "dropped": [item for item in judged.dropped if item["reason"] != PROGRESS],
         "deleted": judged.deleted,
+        "conflicts": judged.conflicts,
     }
     for word, items in doubts.items():
         for item in items:

@@ -13,7 +13,17 @@ from ranklog.model import frame
 from ranklog.model.answer import Completeness, Line, Report
 from ranklog.model.levels import level_name
 
-_LISTS = ("absent", "behind", "gaps", "dropped", "deleted", "quiet", "since", "skipped_tasks")
+_LISTS = (
+    "absent",
+    "behind",
+    "gaps",
+    "dropped",
+    "deleted",
+    "conflicts",
+    "quiet",
+    "since",
+    "skipped_tasks",
+)
 
 
 def render_time(ts_ns: int) -> str:

@@ -66,6 +66,9 @@ def say_completeness(console: Console, completeness: Completeness, zone: tzinfo)
         if gone := [one for one in completeness.deleted if one["reason"] == reason]:
             lines = sum(one["lines"] for one in gone)
             console.note(f"{lines:,} lines of {_ranks(gone)} were {word}")
+    if two := completeness.conflicts:
+        lines = sum(one["last_seq"] - one["first_seq"] + 1 for one in two)
+        console.note(f"{lines:,} lines of {_ranks(two)} came in two versions, of which one is shown")
     if completeness.state == "complete":
         return
     parts = [f"not complete: {completeness.state}"]

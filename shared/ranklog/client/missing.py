@@ -65,7 +65,8 @@ def _judged(
         for attempt, ranks in told[f"{launch[0]}@{launch[1]}"].ranks.items()
     }
     window, gone = run.scope.window(), run.scope.gone()
-    judged = judge(entries, window, answered.skipped_tasks, declared, gone)
+    contested = run.scope.contested
+    judged = judge(entries, window, answered.skipped_tasks, declared, gone, contested)
     expected: dict[str, set[int]] = {}
     for (name, launch, _), ranks in declared.items():
         expected.setdefault(f"{name}@{launch}", set()).update(ranks)

@@ -12,13 +12,14 @@ from ranklog.client.cursor import Cursor
 from ranklog.client.imported import load_promised, may_be_imported
 from ranklog.client.reader import Reader
 from ranklog.delete.tombstones import hidden_rows
+from ranklog.layout.claims import Claims
 from ranklog.layout.index import SegmentIndex
 from ranklog.model import query as q
 from ranklog.model.answer import Completeness, Report
 from ranklog.model.frame import KIND_POINT
 from ranklog.model.index import StreamEntry
 from ranklog.model.tombstone import Tombstones
-from ranklog.plan.overlap import difference, skipped_ranges
+from ranklog.plan.overlap import Ranges, difference, overlaps, union
 
 
 @dataclass(slots=True)
@@ -28,6 +29,7 @@ class Scope:
 
     `launches` None: all runs. `skips` are the rows of a segment that another one answers.
     `span`: times of the streams in scope, half-open. `tombstones`: `skips` has their rows, too.
+    `contested`: by stream_id the lines that two frames had with different content.
     """
 
     launches: list[Launch] | None
@@ -40,6 +42,7 @@ class Scope:
     span: tuple[int | None, int | None] = (None, None)
     points: dict[int, SegmentIndex] = field(default_factory=dict)
     tombstones: Tombstones = field(default_factory=Tombstones)
+    contested: dict[str, Ranges] = field(default_factory=dict)
 
     @property
     def place(self) -> tuple[str, ...]:
@@ -156,10 +159,11 @@ def load_scope(
     place = (scope.place, names, window)
     known = reader.facts.get(place)
     if known is None:
-        judged = judge_streams(scope.entries(), window, gone=scope.gone())
-        known = (_skips(scope), judged, _span(scope))
+        skips, contested = _overlaps(scope)
+        judged = judge_streams(scope.entries(), window, gone=scope.gone(), contested=contested)
+        known = (skips, contested, judged, _span(scope))
         reader.facts.put(place, known)
-    scope.skips, scope.judged, scope.span = known
+    scope.skips, scope.contested, scope.judged, scope.span = known
     return scope
 
 
@@ -174,22 +178,28 @@ def _judge_by_imports(reader: Reader, scope: Scope, *, points: bool) -> None:
     if known is None:
         promised = load_promised(reader.store, reader.tenant, launches, window, points=points)
         entries = (*scope.entries(), *promised.entries)
-        known = judge_streams(entries, window, gone=scope.gone()), promised.failed
+        judged = judge_streams(entries, window, gone=scope.gone(), contested=scope.contested)
+        known = judged, promised.failed
         reader.facts.put(place, known)
     scope.judged, unread = known
     scope.failed = [*scope.failed, *unread]
 
 
-def _skips(scope: Scope) -> dict[int, list[tuple[int, int, int]]]:
-    tables = {
-        number: index.head.streams
+def _overlaps(scope: Scope) -> tuple[dict[int, list[tuple[int, int, int]]], dict[str, Ranges]]:
+    """Rows that others answer for or that were deleted; lines that two frames had."""
+    heads = {
+        number: index.head
         for number, index in (*scope.indexes.items(), *scope.points.items())
         if index.head.segment is not None
     }
-    skips = skipped_ranges(tables)
+    tables = {number: head.streams for number, head in heads.items()}
+    claims = {number: Claims(head) for number, head in heads.items()}
+    found = overlaps(tables, lambda number, entry: claims[number].of(entry))
     for number, rows in hidden_rows(tables, scope.tombstones).items():
-        skips.setdefault(number, []).extend(rows)
-    return skips
+        found.skips.setdefault(number, []).extend(rows)
+    for one in (one for head in heads.values() for one in head.contested if one.frame):
+        found.contested.setdefault(one.stream_id, []).append((one.first, one.end))
+    return found.skips, {name: union(ranges) for name, ranges in found.contested.items()}
 
 
 def skips_of(

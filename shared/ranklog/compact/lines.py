@@ -51,6 +51,7 @@ def read_lines(
         if data is None:
             continue
         table = pq.read_table(pa.BufferReader(data), use_threads=False)
+        streams.hold(len(table))
         places.append(of_streams[number_column(table, schema.STREAM, np.int32, 0)])
         for name, (dtype, absent) in _NUMBERS.items():
             columns[name].append(number_column(table, name, dtype, absent))

@@ -60,6 +60,7 @@ def read_points(
         if data is not None:
             table = pq.read_table(pa.BufferReader(data), use_threads=False)
             parts.append(_part(table, index.series, places))
+            streams.hold(index.series.records)
     return _rows(parts, streams), streams
 
 

@@ -117,7 +117,8 @@ class _Folder:
         if all(not difference(e.ranges, held.get(e.stream_id, [])) for e in entries):
             self.report.answered.append(info.key)
             return set()
-        beside = Beside(made.streams.notes, tuple(made.streams.frames), bare.head.replaces)
+        head, frames = bare.head, tuple(made.streams.frames)
+        beside = Beside(made.streams.notes, frames, head.contested, head.replaces)
         built = made.build(chosen, beside)
         names = names_of(info.key)
         place = self.folder.place(*names)

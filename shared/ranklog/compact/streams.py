@@ -44,13 +44,15 @@ def nothing_hidden(_: StreamEntry) -> Sequence[tuple[int, int]]:
 @dataclass(slots=True)
 class Streams:
     """Streams by id; of descriptions in other words the one that says most, of these the last.
-    `hidden`: by place."""
+    `hidden`: by place. `heads` and `rows`: what the segments' indexes say, and how many rows each has."""
 
     places: dict[str, int] = field(default_factory=dict)
     described: list[Stream] = field(default_factory=list)
     notes: dict[int, StreamNotes] = field(default_factory=dict)
     hidden: dict[int, Sequence[tuple[int, int]]] = field(default_factory=dict)
     frames: dict[FrameRef, None] = field(default_factory=dict)
+    heads: list[IndexHead] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
 
     def add(self, head: IndexHead, hidden: Hidden) -> I32:
         """Take in what an index says; the place of each of its streams."""
@@ -67,7 +69,13 @@ class Streams:
             self.notes[place] = merged_notes(self.notes.get(place, StreamNotes()), entry)
             found.append(place)
         self.frames.update(dict.fromkeys(head.frames))
+        self.heads.append(head)
+        self.rows.append(0)
         return np.array(found, np.int32)
+
+    def hold(self, rows: int) -> None:
+        """The segment of the index that was added last has so many."""
+        self.rows[-1] = rows
 
     @property
     def streams(self) -> tuple[Stream, ...]:
@@ -118,11 +126,17 @@ def _end(before: StreamEnd | None, after: StreamEnd | None) -> StreamEnd | None:
 
 
 # --- rows ---------------------------------------------------------------------------------------
-def rows_that_count(rows: StreamRows, hidden: dict[int, Sequence[tuple[int, int]]]) -> I64:
-    """Rows in (stream, seq) order: of a line that is there twice the first, of hidden ones none."""
-    order = np.lexsort(
-        (rows.seq, rows.stream)
-    )  # stable: of equal ones the first segment's is first
+def rows_that_count(
+    rows: StreamRows,
+    hidden: dict[int, Sequence[tuple[int, int]]],
+    losers: npt.NDArray[np.bool_] | None = None,
+) -> I64:
+    """Rows in (stream, seq) order, but for hidden ones and `losers`; of a line that is there twice then,
+    the first."""
+    # stable: of equal ones the first segment's is first
+    order = np.lexsort((rows.seq, rows.stream))
+    if losers is not None:
+        order = order[~losers[order]]
     keep = np.ones(len(order), np.bool_)
     stream, seq = rows.stream[order], rows.seq[order]
     keep[1:] = (stream[1:] != stream[:-1]) | (seq[1:] != seq[:-1])

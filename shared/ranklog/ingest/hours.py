@@ -6,11 +6,12 @@ Shapes: `chosen` I64[m] are indices into the batch's rows, in (stream, seq) orde
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ranklog.ingest.records import Received
 from ranklog.layout.build import StreamNotes
 from ranklog.layout.rows import I64, StreamRows
 from ranklog.limits import HOUR_NS, HOUR_ROWS_MIN, HOURS_PER_BATCH_MAX
@@ -40,14 +41,18 @@ class Part:
         return min(low, default=arrival_ns), max(high, default=arrival_ns)
 
 
-def distinct_rows(rows: StreamRows) -> I64:
-    """Rows in (stream, seq) order, the first of each; linear where each stream's seq ascends."""
+def distinct_rows(rows: StreamRows, frames: Sequence[Received]) -> I64:
+    """Rows in (stream, seq) order, of equal ones that of the frame with the smaller hash; linear where
+    each stream's seq ascends. The rows are those of the frames, one frame after the other."""
     small = rows.stream.astype(np.uint16) if len(rows.streams) <= 2**16 else rows.stream
     order = np.argsort(small, kind="stable")
     stream, seq = rows.stream[order], rows.seq[order]
     if ((stream[1:] != stream[:-1]) | (seq[1:] > seq[:-1])).all():
         return order
-    order = np.lexsort((rows.seq, rows.stream))  # stable: the first arrived comes first
+    hashes = np.array([item.header_hash for item in frames])
+    place = np.argsort(np.argsort(hashes, kind="stable"))
+    counts = [item.frame.rows for item in frames]
+    order = np.lexsort((np.repeat(place, counts), rows.seq, rows.stream))
     stream, seq = rows.stream[order], rows.seq[order]
     keep = np.ones(len(order), np.bool_)
     keep[1:] = (stream[1:] != stream[:-1]) | (seq[1:] != seq[:-1])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ranklog.delete.retention import Policy
 from ranklog.ingest.gather_points import gather_points
 from ranklog.ingest.hours import Part, distinct_rows, split_hours
-from ranklog.ingest.parts import Batch, frame_ref
+from ranklog.ingest.parts import Batch, frames_beside
 from ranklog.ingest.records import Received
 from ranklog.layout.build import Beside, BuiltSegment
 from ranklog.layout.point_build import build_point_notes, build_points
@@ -18,15 +18,14 @@ def ingest_points(batch: Batch, frames: Sequence[Received], policy: Policy) -> N
     """Commit the records of a tenant's frames of points."""
     gathered = gather_points(frames)
     rows = gathered.rows
-    order = distinct_rows(rows)
+    order = distinct_rows(rows, frames)
     batch.report.repeated += len(rows) - len(order)
     order = batch.kept(rows, order, gathered.notes, policy)
 
     def build(part: Part, beside: Beside) -> BuiltSegment:
         return build_points(rows, part.chosen, beside)
 
-    beside = Beside(frames=tuple(frame_ref(item) for item in frames))  # in one of its indexes
-    for part in split_hours(rows, order, gathered.notes):
+    parts = split_hours(rows, order, gathered.notes)
+    for part, beside in zip(parts, frames_beside(rows, parts, frames), strict=True):
         batch.commit(KIND_POINT, rows, part, beside, build, build_point_notes)
         batch.report.points += int(rows.size[part.chosen].sum())
-        beside = Beside()

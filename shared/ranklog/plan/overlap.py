@@ -1,41 +1,76 @@
 """Which rows of a segment another one answers: lines stored twice are scanned once.
 
-Segments are taken in the order of their index keys; the first that holds a line answers for it, on
-every reader alike.
+Of two segments that hold a line the one answers whose row is of the frame with the smaller hash
+(`layout.claims`), on every reader alike; of one frame's, the first in the order of index keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from ranklog.layout.claims import Claim, are_rivals, layers
 from ranklog.model.index import StreamEntry
 
 Ranges = list[tuple[int, int]]
 
 
-def skipped_ranges(
+@dataclass(slots=True)
+class Overlaps:
+    """`skips`: segment number -> (stream position, first seq, end seq) that others answer for, only
+    where there are any. `contested`: by stream_id the lines whose rows differ."""
+
+    skips: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
+    contested: dict[str, Ranges] = field(default_factory=dict)
+
+
+def overlaps(
     segments: Mapping[int, Sequence[StreamEntry]],
-) -> dict[int, list[tuple[int, int, int]]]:
-    """Segment number -> (stream position, first seq, end seq) to skip; only where there are any."""
+    claims: Callable[[int, StreamEntry], Sequence[Claim]],
+) -> Overlaps:
+    """What segments have in common. `claims`: whose the rows of an entry are, by segment number; asked
+    only of streams that overlap."""
     doubtful = _out_of_order(segments.values())
-    held: dict[str, list[tuple[int, int, int, int]]] = {}
+    held: dict[str, list[tuple[int, int, StreamEntry]]] = {}
     for number, entries in segments.items() if doubtful else ():
         for position, entry in enumerate(entries):
             if entry.stream_id in doubtful:
-                held.setdefault(entry.stream_id, []).extend(
-                    (first, end, number, position) for first, end in entry.ranges
-                )
-    skips: dict[int, list[tuple[int, int, int]]] = {}
-    for ranges in held.values():
-        if not _overlaps(ranges):
+                held.setdefault(entry.stream_id, []).append((number, position, entry))
+    found = Overlaps()
+    for stream_id, holders in held.items():
+        if _overlap(pair for _, _, entry in holders for pair in entry.ranges):
+            _decide(stream_id, holders, claims, found)
+    return found
+
+
+def _decide(
+    stream_id: str,
+    holders: Sequence[tuple[int, int, StreamEntry]],
+    claims: Callable[[int, StreamEntry], Sequence[Claim]],
+    found: Overlaps,
+) -> None:
+    """Add what is to be skipped of one stream."""
+    pieces = [
+        (claim.first, claim.end, (claim, number, position))
+        for number, position, entry in holders
+        for claim in claims(number, entry)
+    ]
+    skipped: dict[tuple[int, int], Ranges] = {}
+    contested: Ranges = []
+    for first, end, there in layers(pieces):
+        if len(there) == 1:
             continue
-        seen: Ranges = []
-        for first, end, number, position in sorted(ranges, key=lambda r: (r[2], r[0])):
-            twice = intersection([(first, end)], seen)
-            if twice:
-                skips.setdefault(number, []).extend((position, a, b) for a, b in twice)
-            seen = union([*seen, (first, end)])
-    return skips
+        winner = min(there, key=lambda one: (one[0].frame, one[1]))
+        for one in there:
+            if one is not winner:
+                skipped.setdefault(one[1:], []).append((first, end))
+        if are_rivals([one[0] for one in there]):
+            contested.append((first, end))
+    for (number, position), ranges in sorted(skipped.items()):
+        twice = [(position, first, end) for first, end in union(ranges)]
+        found.skips.setdefault(number, []).extend(twice)
+    if contested:
+        found.contested[stream_id] = union(contested)
 
 
 def _out_of_order(segments: Iterable[Sequence[StreamEntry]]) -> set[str]:
@@ -54,9 +89,9 @@ def _out_of_order(segments: Iterable[Sequence[StreamEntry]]) -> set[str]:
     return found
 
 
-def _overlaps(ranges: Sequence[tuple[int, int, int, int]]) -> bool:
+def _overlap(ranges: Iterable[tuple[int, int]]) -> bool:
     reached = -1
-    for first, end, *_ in sorted(ranges):
+    for first, end in sorted(ranges):
         if first < reached:
             return True
         reached = max(reached, end)
