@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -16,11 +15,11 @@ from ranklog.errors import BadInput
 from ranklog.store import DiskStore
 from ranklog.stream import kinesis
 from tests.aws.conftest import Load
+from tests.aws.events import KEY, put_key
+from tests.aws.gateway import TTL_S, Gateway
 from tests.aws.lambda_client import LambdaClient
 
 Read = Callable[[str], dict[str, Any]]
-KEY = "a-key-of-the-tests-and-of-nobody-else"
-KEYS = json.dumps({"acme": [hashlib.sha256(KEY.encode()).hexdigest()]})
 ERROR = "CUDA error: an illegal memory access was encountered"
 
 
@@ -53,7 +52,14 @@ class Stack:
         patch.setattr(kinesis, "_WAIT_S", 0.0)
         patch.setenv("RANKLOG_SCAN_FUNCTION", "scan")
         self.query = load("query")
-        self.api = load("api", RANKLOG_STREAM="frames", RANKLOG_API_KEYS=KEYS)
+        self.api = load("api", RANKLOG_STREAM="frames")
+        self.now_s = 0.0
+        put_key(self.store)
+        self.gateway = Gateway(load("authorizer"), self.api, lambda: self.now_s)
+
+    def ask(self, body: dict[str, Any], **request: Any) -> dict[str, Any]:
+        """`POST /v1/search` through the gateway."""
+        return self.gateway.request("POST", "/v1/search", body=json.dumps(body), **request)
 
 
 @pytest.fixture
@@ -153,34 +159,72 @@ def test_an_answer_over_lambdas_limit_says_what_to_do(
     assert "cursor" in answer["body"]["hint"]
 
 
-def test_who_has_the_key_searches_over_http(stack: Stack, read_event: Read) -> None:
-    response = stack.api(read_event("api-search"))
+def test_who_has_the_key_searches_over_http(stack: Stack) -> None:
+    response = stack.ask({"query": "level>=ERROR", "run": "llama-8b"}, key=KEY)
     assert response["statusCode"] == 200
     assert [line["text"] for line in json.loads(response["body"])["lines"]] == [ERROR]
 
 
 @pytest.mark.parametrize(
-    "header", [None, "", "Bearer", "Bearer ", "Bearer wrong", f"Basic {KEY}", KEY, f"Bearer {KEY}x"]
+    ("header", "status"),
+    [
+        (None, 401),
+        ("", 401),
+        ("Bearer", 403),
+        ("Bearer ", 403),
+        ("Bearer wrong", 403),
+        (f"Basic {KEY}", 403),
+        (KEY, 403),
+        (f"Bearer {KEY}x", 403),
+    ],
 )
-@pytest.mark.parametrize("name", ["api-search", "api-frames"])
+@pytest.mark.parametrize("path", ["/v1/search", "/v1/frames"])
 def test_who_has_no_key_gets_nothing(
-    stack: Stack, read_event: Read, name: str, header: str | None
+    stack: Stack, read_event: Read, path: str, header: str | None, status: int
 ) -> None:
-    event = read_event(name)
-    del event["headers"]["authorization"]
-    if header is not None:
-        event["headers"]["authorization"] = header
-    response = stack.api(event)
-    assert response["statusCode"] == 401
+    body: str | bytes = "{}"
+    if path == "/v1/frames":
+        body = base64.b64decode(read_event("api-frames")["body"])
+    headers = {} if header is None else {"Authorization": header}
+    response = stack.gateway.request("POST", path, body=body, headers=headers)
+    assert response["statusCode"] == status
     assert "CUDA" not in response["body"] and stack.kinesis.records == []
+
+
+def test_what_no_authorizer_vouches_for_is_refused_by_the_api_itself(
+    stack: Stack, read_event: Read
+) -> None:
+    """A route that were made without the authorizer opens nothing."""
+    for name in ("api-search", "api-frames", "api-runs", "api-tail"):
+        event = read_event(name)
+        del event["requestContext"]["authorizer"]
+        assert stack.api(event)["statusCode"] == 401
+    assert stack.kinesis.records == []
+
+
+def test_an_answer_of_the_authorizer_holds_for_all_routes_and_not_for_long(stack: Stack) -> None:
+    for path in ("/v1/search", "/v1/count", "/v1/search"):
+        assert stack.gateway.request("POST", path, key=KEY, body="{}")["statusCode"] == 200
+    assert stack.gateway.asked == 1
+    record = next(info.key for info in stack.store.list("acme/config/keys/api/"))
+    stack.store.delete(record)
+    assert stack.ask({}, key=KEY)["statusCode"] == 200
+    stack.now_s += TTL_S
+    assert stack.ask({}, key=KEY)["statusCode"] == 403
+
+
+def test_health_and_the_description_need_no_key(stack: Stack) -> None:
+    for path in ("/v1/health", "/openapi.json"):
+        assert stack.gateway.request("GET", path)["statusCode"] == 200
+    assert stack.gateway.asked == 0
 
 
 def test_a_client_can_not_name_its_tenant(stack: Stack, read_event: Read) -> None:
     """Neither by what an authorizer would say in a header, nor by members or parameters."""
-    event = read_event("api-search")
-    event["headers"] |= {"x-tenant": "other", "tenant": "other"}
-    event["queryStringParameters"] = {"tenant": "other"}
-    assert json.loads(stack.api(event)["body"])["lines"]
+    said = {"x-tenant": "other", "tenant": "other"}
+    response = stack.ask({}, key=KEY, headers=said, query={"tenant": "other"})
+    assert json.loads(response["body"])["lines"]
+    assert stack.ask({"tenant": "other"}, key=KEY)["statusCode"] == 400
 
 
 def test_a_frame_goes_into_the_stream_and_is_acknowledged_then(
@@ -201,21 +245,21 @@ def test_a_frame_that_the_stream_refuses_is_not_acknowledged(
     assert response["headers"]["Retry-After"]
 
 
-def test_a_frame_of_another_tenant_is_refused(
-    stack: Stack, read_event: Read, load_function: Load
-) -> None:
-    theirs = json.dumps({"other": [hashlib.sha256(KEY.encode()).hexdigest()]})
-    api = load_function("api", RANKLOG_API_KEYS=theirs)
-    assert api(read_event("api-frames"))["statusCode"] == 403
+def test_a_frame_of_another_tenant_is_refused(stack: Stack, read_event: Read) -> None:
+    event = read_event("api-frames")
+    event["requestContext"]["authorizer"]["lambda"]["tenant"] = "other"
+    assert stack.api(event)["statusCode"] == 403
     assert stack.kinesis.records == []
 
 
-def test_the_api_does_not_start_without_keys(
-    stack: Stack, read_event: Read, load_function: Load
+@pytest.mark.parametrize(("scopes", "asks", "sends"), [("read", 200, 403), ("write", 403, 202)])
+def test_a_key_does_what_its_scopes_say(
+    stack: Stack, read_event: Read, scopes: str, asks: int, sends: int
 ) -> None:
-    api = load_function("api", RANKLOG_API_KEYS="")
-    with pytest.raises(BadInput, match="RANKLOG_API_KEYS is not set"):
-        api(read_event("api-search"))
+    for name, status in (("api-search", asks), ("api-frames", sends)):
+        event = read_event(name)
+        event["requestContext"]["authorizer"]["lambda"]["scopes"] = scopes
+        assert stack.api(event)["statusCode"] == status
 
 
 def test_the_logs_hold_neither_queries_nor_keys_nor_lines(
@@ -223,7 +267,8 @@ def test_the_logs_hold_neither_queries_nor_keys_nor_lines(
 ) -> None:
     load_function("api")(read_event("api-search"))
     load_function("query")(read_event("query"))
+    load_function("authorizer")(read_event("authorizer"))
     out = capsys.readouterr().out
-    assert '"service":"api"' in out and '"service":"query"' in out
+    assert all(f'"service":"{name}"' in out for name in ("api", "query", "authorizer"))
     for secret in (KEY, "CUDA", "level>=ERROR"):
         assert secret not in out
