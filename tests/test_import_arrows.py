@@ -42,6 +42,8 @@ ARROWS = {
     "delete": {"model", "layout", "store", "plan", "answer"},
     "upkeep": {"client", "compact", "delete", "layout", "store"},
     "client": {
+        # an audit reads segments as a merge does
+        "compact",
         "model",
         "layout",
         "plan",

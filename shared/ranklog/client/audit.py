@@ -1,45 +1,54 @@
 """`audit`: is what is stored what agents sent. Reads every index of the tenant, and every segment in question.
 
-A segment is sound where its bytes have the hash that its index and its name say, and its rows are those of
-the index. Who can write a segment and its index anew, both under names that fit, is not caught by this.
+A segment is sound where its bytes have the hash that its index and its name say, its rows are those of
+the index, and they add up to what ingest summed when it had checked the payload hash of their frames (see
+`layout.row_sums`); merges carry the sums along. Who writes a segment and its index anew, with names, hash
+and sums that fit, is not caught by this.
 """
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
+import pyarrow as pa
 
 from ranklog.answer.chain import ALTERED, MISSING, VERIFIED, Evidence, Fate, fates, totals
 from ranklog.client.catalog import LINES_AND_POINTS
 from ranklog.client.reader import Reader
+from ranklog.compact.sums import summed_rows
 from ranklog.errors import Corrupt, NotFound, RanklogError
-from ranklog.layout import keys, schema
+from ranklog.layout import keys
+from ranklog.layout.bundle import object_key
 from ranklog.layout.index import SegmentIndex
-from ranklog.model.frame import KIND_LINE
-from ranklog.model.index import FrameRef, StreamEntry
+from ranklog.layout.row_sums import altered_row
+from ranklog.layout.rows import StreamRows
+from ranklog.model.index import FrameRef
 from ranklog.model.query import RunSelector
 from ranklog.model.tombstone import Tombstones
-from ranklog.plan.overlap import union
+from ranklog.plan.overlap import Ranges, union
 
-# Segments read at once: each is up to 128 MB of memory.
-_SEGMENTS_AT_ONCE = 4
+# Rows of one segment that are named.
+_ROWS_SHOWN_MAX = 100
+
+# Segments read at once: each is up to 128 MB, and up to 256 MB of text once it is unpacked.
+_SEGMENTS_AT_ONCE = 2
 
 
 @dataclass(slots=True)
 class Audit:
-    """`segments`: objects `{"segment", "index", "state", "why"}` of those that are not sound, and of
-    indexes that can't be read."""
+    """`segments`: objects `{"segment", "index", "state", "why", "rows"}` of those that are not sound, and
+    of indexes that can't be read; `rows` of them are known to be altered: `{"stream", "first_seq",
+    "last_seq"}`. `rows_summed`: rows whose sums were compared."""
 
     frames: list[Fate] = field(default_factory=list)
     segments: list[dict[str, Any]] = field(default_factory=list)
     segments_read: int = 0
     bytes_read: int = 0
+    rows_summed: int = 0
 
     @property
     def totals(self) -> dict[str, int]:
@@ -49,6 +58,7 @@ class Audit:
             **found,
             "segments": self.segments_read,
             "segments_unsound": len(self.segments),
+            "rows_summed": self.rows_summed,
         }
 
     @property
@@ -70,8 +80,7 @@ def audit(reader: Reader, run: RunSelector | None = None) -> Audit:
     loaded = reader.indexes.load(listed)
     result = Audit(bytes_read=loaded.bytes_read)
     result.segments += [
-        {"segment": None, "index": item["segment"], "state": _state_of(item), "why": item["reason"]}
-        for item in loaded.failed
+        _told(None, item["segment"], _state_of(item), item["reason"]) for item in loaded.failed
     ]
     tombstones = reader.tombstones.load()
     chosen = [index for index in loaded.indexes if _concerns(index, launches)]
@@ -120,67 +129,132 @@ def _evidence(
     for agent, first, end in tombstones.frames:
         evidence.gone.setdefault(agent, []).append((first, end))
     with ThreadPoolExecutor(_SEGMENTS_AT_ONCE, thread_name_prefix="ranklog-audit") as pool:
-        wrong = list(pool.map(lambda index: _examine(reader, index), indexes))
+        examined = list(pool.map(lambda index: _examine(reader, index), indexes))
     deleted = {**evidence.deleted}
-    for index, found in zip(indexes, wrong, strict=True):
-        segment = index.head.segment
-        if segment is not None:
-            result.segments_read += 1
-            result.bytes_read += segment.length
-        if found is not None:
-            key = None if segment is None else segment.key
-            state, why = found
-            result.segments.append({"segment": key, "index": index.key, "state": state, "why": why})
-        place = evidence.stored if found is None else evidence.damaged
+    for index, found in zip(indexes, examined, strict=True):
+        _take(index, found, evidence, result)
         for entry in index.head.streams:
             deleted[entry.stream_id] = tombstones.hidden(entry)
-            if found is None or found[0] == ALTERED:
-                place.setdefault(entry.stream_id, []).extend(entry.ranges)
     evidence.deleted = deleted
     evidence.settle()
     return evidence
 
 
-def _examine(reader: Reader, index: SegmentIndex) -> tuple[str, str] | None:
-    """(state, why) where a segment is not what was committed, None where it is."""
-    head, name = index.head, keys.parse_index_key(index.key)
-    if head.rows and not (name.min_ts <= head.min_ts and head.max_ts <= name.max_ts):
-        return ALTERED, "the index is not the one of its name"
+def _take(index: SegmentIndex, found: _Examined, evidence: Evidence, result: Audit) -> None:
+    segment = index.head.segment
+    if segment is not None:
+        result.segments_read += 1
+        result.bytes_read += segment.length
+        result.rows_summed += found.summed
+    if found.state is not None:
+        key = None if segment is None else segment.key
+        told = _told(key, index.key, found.state, found.why, found.altered)
+        result.segments.append(told)
+    for stream_id, ranges in found.altered.items():
+        evidence.altered.setdefault(stream_id, []).extend(ranges)
+    sound = found.state is None or not found.suspect
+    for entry in index.head.streams:
+        if sound:
+            evidence.stored.setdefault(entry.stream_id, []).extend(entry.ranges)
+        elif found.state == ALTERED:
+            evidence.damaged.setdefault(entry.stream_id, []).extend(entry.ranges)
+        if not found.summed:
+            evidence.unsummed.setdefault(entry.stream_id, []).extend(entry.ranges)
+
+
+def _told(
+    segment: str | None,
+    index: str,
+    state: str,
+    why: str,
+    altered: Mapping[str, Ranges] | None = None,
+) -> dict[str, Any]:
+    rows = [
+        {"stream": stream_id, "first_seq": first, "last_seq": end - 1}
+        for stream_id, ranges in (altered or {}).items()
+        for first, end in ranges
+    ]
+    return {
+        "segment": segment,
+        "index": index,
+        "state": state,
+        "why": why,
+        "rows": rows[:_ROWS_SHOWN_MAX],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Examined:
+    """`state` None: what was committed. `suspect`: all of its rows; else only `altered`, by stream.
+    `summed`: rows whose sums were compared."""
+
+    state: str | None = None
+    why: str = ""
+    suspect: bool = True
+    altered: dict[str, Ranges] = field(default_factory=dict)
+    summed: int = 0
+
+
+def _examine(reader: Reader, index: SegmentIndex) -> _Examined:
+    """Whether a segment is what was committed."""
+    head = index.head
+    wrong = [] if _is_of_its_name(index) else ["the index is not the one of its name"]
     if head.segment is None:
-        return None
+        return _Examined(ALTERED, wrong[0]) if wrong else _Examined()
     try:
         data = reader.store.get(head.segment.key)
     except NotFound:
-        return MISSING, "the segment is gone"
+        return _Examined(MISSING, "the segment is gone")
     except RanklogError as error:
-        return MISSING, f"the segment was not read: {error.message}"
-    digest = keys.hash_segment(data)
-    if digest != head.segment.hash or not keys.segment_is_named(data, head.segment.key):
-        return ALTERED, "the segment's bytes do not have their hash"
+        return _Examined(MISSING, f"the segment was not read: {error.message}")
+    if keys.hash_segment(data) != head.segment.hash or not keys.segment_is_named(
+        data, head.segment.key
+    ):
+        wrong.append("the segment's bytes do not have their hash")
+    found = _examine_rows(data, index)
+    if not wrong:
+        return found
+    why = "; ".join([*wrong, found.why] if found.why else wrong)
+    return _Examined(ALTERED, why, altered=found.altered)
+
+
+def _is_of_its_name(index: SegmentIndex) -> bool:
+    head, name = index.head, keys.parse_index_key(object_key(index.key))
+    return not head.rows or (name.min_ts <= head.min_ts and head.max_ts <= name.max_ts)
+
+
+def _examine_rows(data: bytes, index: SegmentIndex) -> _Examined:
+    """The rows of a segment, beside what its index says of them."""
     try:
-        same = head.kind != KIND_LINE or _ranges_of(data, head.streams) == _said(head.streams)
-    except (Corrupt, ValueError, KeyError, OSError) as error:
-        return ALTERED, f"the segment can't be read: {error}"
-    return None if same else (ALTERED, "the index speaks of other rows than its segment has")
+        rows, sums = summed_rows(index, data)
+        ranges, said = _ranges_of(rows), index.row_sums
+    except (pa.ArrowException, Corrupt, ValueError, KeyError, IndexError, OSError) as error:
+        return _Examined(ALTERED, f"the segment can't be read: {error}")
+    entries = index.head.streams
+    if ranges != {at: list(entry.ranges) for at, entry in enumerate(entries) if entry.ranges}:
+        return _Examined(ALTERED, "the index speaks of other rows than its segment has")
+    altered: dict[str, Ranges] = {}
+    for entry, was, now in zip(entries, said, sums, strict=bool(said)):
+        if was != now:
+            seq = altered_row(was, now, entry.ranges)
+            altered[entry.stream_id] = list(entry.ranges) if seq is None else [(seq, seq + 1)]
+    if altered:
+        why = "rows do not add up to what ingest summed"
+        return _Examined(ALTERED, why, False, altered, len(rows))
+    return _Examined(summed=len(rows) if said else 0)
 
 
-def _said(entries: Sequence[StreamEntry]) -> dict[int, list[tuple[int, int]]]:
-    return {at: list(entry.ranges) for at, entry in enumerate(entries) if entry.ranges}
-
-
-def _ranges_of(data: bytes, entries: Sequence[StreamEntry]) -> dict[int, list[tuple[int, int]]]:
-    """Seq ranges of the rows by position of their stream."""
-    table = pq.read_table(io.BytesIO(data), columns=[schema.STREAM, schema.SEQ])
-    stream, seq = (table.column(name).to_numpy() for name in (schema.STREAM, schema.SEQ))
-    order = np.lexsort((seq, stream))
-    stream, seq = stream[order].astype(np.int64), seq[order]
+def _ranges_of(rows: StreamRows) -> dict[int, Ranges]:
+    """Seq ranges of the rows by place of their stream."""
+    order = np.lexsort((rows.seq, rows.stream))
+    stream, seq = rows.stream[order].astype(np.int64), rows.seq[order]
     breaks = np.ones(len(seq), np.bool_)
     breaks[1:] = (stream[1:] != stream[:-1]) | (seq[1:] > seq[:-1] + 1)
     starts = np.flatnonzero(breaks)
     lasts = np.append(starts[1:], len(seq)) - 1
-    found: dict[int, list[tuple[int, int]]] = {}
+    found: dict[int, Ranges] = {}
     for place, low, high in zip(
         stream[starts].tolist(), seq[starts].tolist(), (seq[lasts] + 1).tolist(), strict=True
     ):
         found.setdefault(place, []).append((low, high))
-    return {place: union(ranges) for place, ranges in found.items() if place < len(entries)}
+    return {place: union(ranges) for place, ranges in found.items()}

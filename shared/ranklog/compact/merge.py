@@ -18,6 +18,7 @@ from ranklog.compact.contents import Contents
 from ranklog.compact.lines import read_lines
 from ranklog.compact.points import read_points
 from ranklog.compact.streams import Described, Hidden, Streams, rows_that_count
+from ranklog.compact.sums import unlike_their_sums
 from ranklog.errors import Corrupt, NotFound
 from ranklog.ingest.commit import Place, is_stale, put_index, put_segment
 from ranklog.layout import keys
@@ -69,6 +70,10 @@ def merge(
     as they are. Raises Corrupt where nothing is left to merge, and what the store raises."""
     chosen, segments, failed = _segments(store, chosen)
     made = material(contents.kind, chosen, segments, hidden)
+    if odd := unlike_their_sums(made.rows, made.streams, chosen):
+        failed |= {index.key: "its segment has other rows than it was given" for index in odd}
+        chosen, segments = _without(odd, chosen, segments, failed)
+        made = material(contents.kind, chosen, segments, hidden)
     counted = rows_that_count(made.rows, made.streams.hidden)
     stored = sum(len(data) for data in segments if data is not None)
     parts = split_runs(made.rows, counted, stored)
@@ -81,6 +86,19 @@ def merge(
     data = _put_segments(store, place, made, parts, besides, merged)
     merged.committed = put_index(store, key, data)
     return merged
+
+
+def _without(
+    odd: Sequence[SegmentIndex],
+    chosen: Sequence[SegmentIndex],
+    segments: Sequence[bytes | None],
+    failed: dict[str, str],
+) -> tuple[list[SegmentIndex], list[bytes | None]]:
+    """The others: what was altered stays where it is, for who audits. Raises Corrupt where none is left."""
+    kept = [at for at, index in enumerate(chosen) if index not in odd]
+    if len(kept) < 2:
+        raise Corrupt("; ".join(failed.values()), hint="ranklog audit names the rows")
+    return [chosen[at] for at in kept], [segments[at] for at in kept]
 
 
 def _segments(

@@ -13,6 +13,7 @@ from ranklog.layout.groups import describe_groups
 from ranklog.layout.index import INDEX_VERSION, encode_index
 from ranklog.layout.metadata import choose_columns
 from ranklog.layout.order import order_rows
+from ranklog.layout.row_sums import sums_of_lines
 from ranklog.layout.rows import I64, MetadataValues, Rows, StreamRows
 from ranklog.layout.segment import SegmentBytes, write_segment
 from ranklog.layout.tables import longest_by_template, site_counts, stream_entries, template_runs
@@ -100,6 +101,7 @@ def build_segment(
     grouped = describe_groups(
         rows, order, placed.starts, places, facts.extracted, columns, segment.chunks
     )
+    row_sums = sums_of_lines(rows, chosen, places, len(entries))
     ts = rows.ts[chosen]
     head = IndexHead(
         version=INDEX_VERSION,
@@ -141,6 +143,7 @@ def build_segment(
             blooms=grouped.filters.blooms,
             grams=grouped.filters.grams,
             sums=segment.sums,
+            row_sums=row_sums,
         )
 
     return BuiltSegment(segment, head.min_ts, head.max_ts, index)

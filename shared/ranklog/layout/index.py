@@ -53,11 +53,13 @@ _ROWS_SMALL_MAX = 65_536
 _PREFIX = struct.Struct("<4sHHI")
 _SECTION = struct.Struct("<4sIII")
 _FOOTER = struct.Struct("<Q")
+_ROW_SUM = struct.Struct("<QQ")
 _TAGS = (b"head", b"tmpl", b"rows", b"long", b"site", b"foot", b"blom")
 _SUMS = b"sums"  # indexes from before it have none
 _GRAMS = b"gram"  # only in indexes of segments of much text
 _VARIABLES = b"vars"  # only in indexes of segments of much text
 _TIMES = b"time"  # only where its bytes are few for the rows
+_ROW_SUMS = b"rsum"  # indexes from before it have none, and those without a segment
 _SERIES = b"pnts"  # only in indexes of kind "point", with a segment
 # What a damaged section's msgpack may raise on its way into our values.
 _DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, struct.error)
@@ -79,6 +81,7 @@ def encode_index(
     times: SiteTimes | None = None,
     sums: Sequence[int] = (),
     series: SeriesTable | None = None,
+    row_sums: bytes = b"",
 ) -> bytes:
     """Bytes of an index. `templates[tid]`; `head.version` is not read."""
     level = _LEVEL_SMALL if head.rows <= _ROWS_SMALL_MAX else _LEVEL
@@ -100,6 +103,8 @@ def encode_index(
     }
     if sums:
         sections[_SUMS] = struct.pack(f"<{len(sums)}I", *sums)
+    if row_sums:
+        sections[_ROW_SUMS] = row_sums
     if grams:
         sizes = (len(one.bits) << 1 | one.holds_long for one in grams)
         table = struct.pack(f"<{len(grams)}I", *sizes)
@@ -158,7 +163,7 @@ class SegmentIndex:
         """Whether every section is there and undamaged, without unpacking any. Raises Corrupt."""
         for tag in (
             *_TAGS,
-            *({_SUMS, _GRAMS, _TIMES, _VARIABLES, _SERIES} & self._sections.keys()),
+            *({_SUMS, _GRAMS, _TIMES, _VARIABLES, _SERIES, _ROW_SUMS} & self._sections.keys()),
         ):
             self._stored(tag)
 
@@ -254,6 +259,16 @@ class SegmentIndex:
         if len(data) != 4 + 4 * sum(len(group.chunks) for group in self.head.row_groups):
             raise Corrupt(f"section sums does not fit the row groups: {self.key}")
         return struct.unpack(f"<{len(data) // 4}I", data)
+
+    @cached_property
+    def row_sums(self) -> tuple[tuple[int, int], ...]:
+        """By stream of the head: what its rows add up to (`row_sums`); empty in an index of before."""
+        if _ROW_SUMS not in self._sections:
+            return ()
+        data = self._stored(_ROW_SUMS)
+        if len(data) != _ROW_SUM.size * len(self.head.streams):
+            raise Corrupt(f"section rsum does not fit the streams: {self.key}")
+        return tuple(_ROW_SUM.iter_unpack(data))
 
     def token_may_hold(self, row_group: int, part: str) -> bool:
         """Whether an indexed token of the group's rows may hold these letters and digits."""

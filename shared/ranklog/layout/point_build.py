@@ -17,6 +17,7 @@ from ranklog.layout.point_index import SeriesTable
 from ranklog.layout.point_order import PointOrder, effective_rank, order_points
 from ranklog.layout.point_rows import PointRows
 from ranklog.layout.point_segment import WrittenPoints, write_points
+from ranklog.layout.row_sums import sums_of_points
 from ranklog.layout.rows import I32, I64
 from ranklog.model.frame import KIND_POINT, NO_ITERATION
 from ranklog.model.index import Bounds, IndexHead, RowGroup, SegmentRef, StreamEntry
@@ -33,6 +34,7 @@ def build_points(rows: PointRows, chosen: I64, beside: Beside) -> BuiltSegment:
     contexts, context = _contexts(rows, order.records)
     table = replace(table, contexts=contexts)
     written = write_points(rows, order, sid, starts, table, places, context)
+    row_sums = sums_of_points(rows, chosen, places, len(entries))
     ts = rows.ts[chosen]
     head = IndexHead(
         version=INDEX_VERSION,
@@ -56,6 +58,7 @@ def build_points(rows: PointRows, chosen: I64, beside: Beside) -> BuiltSegment:
             replace(head, segment=ref),
             footer_bytes=segment.footer_bytes,
             sums=segment.sums,
+            row_sums=row_sums,
             series=table,
         )
 
