@@ -1,0 +1,1 @@
+"""The built functions: what `sam build` made, its sizes and imports, and the system that it runs."""

@@ -1,0 +1,160 @@
+"""`python -m tests.artefacts marks`: the issue's marks, measured on the built functions on this machine.
+
+    freshness    PutRecords to searchable, batch window of 1 s
+    warm query   a rare literal over the corpus, api -> root -> 8 scan workers
+    requests     of that query to the object store, counted by a proxy before it
+
+`--json FILE` has all figures, for the model of scale and cost (README.md says what is in it).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.artefacts import freshness, warm_query
+from tests.artefacts.build import WORK
+from tests.artefacts.lambdas import Counts
+from tests.artefacts.s3_proxy import tally
+from tests.artefacts.stack import Options, Stack
+from tests.bench.figures import Figure, show
+from tests.servers import running_moto, running_seaweedfs
+
+FRESH_S_MARK, QUERY_S_MARK = 3.0, 0.25
+WINDOW_S, PRODUCE_S = 1, 60.0
+
+
+@contextmanager
+def running(built: Path, python: Path, options: Options) -> Iterator[Stack]:
+    """A stack with its servers, in a temporary folder."""
+    with tempfile.TemporaryDirectory(prefix="ranklog-") as work:
+        for name in ("weed", "moto"):
+            (Path(work) / name).mkdir()
+        with (
+            running_seaweedfs(Path(work) / "weed") as s3,
+            running_moto(Path(work) / "moto") as aws,
+            Stack(built, python, Path(work) / "stack", s3, aws, options) as stack,
+        ):
+            yield stack
+
+
+def measure_freshness(built: Path, python: Path) -> dict[str, Any]:
+    """Times in seconds, and what the functions did for it."""
+    with running(built, python, Options(parameters={"BatchWindowSeconds": WINDOW_S})) as stack:
+        stack.start_mappings()
+        for name in ("Ingest", "Scan", "Api"):
+            stack[name].warm(2)
+        found = freshness.measure(stack, PRODUCE_S)
+        puts = tally(stack.proxy.take())
+        lags = found.lags_s
+        if found.lost:
+            raise RuntimeError(f"{found.lost} of {len(found.put_s)} lines were not seen")
+        batches = stack.mappings[0].delivered
+        return {
+            "window_s": WINDOW_S,
+            "lines": len(lags),
+            "p50_s": statistics.median(lags),
+            "p99_s": lags[min(len(lags) - 1, int(len(lags) * 0.99))],
+            "max_s": lags[-1],
+            "batches": len(batches),
+            "asked": found.asked,
+            "ask_p50_s": statistics.median(found.ask_s),
+            "requests": puts,
+            "functions": {n: _counts(f.counts) for n, f in stack.lambdas.functions.items()},
+        }
+
+
+def measure_query(built: Path, python: Path, lines: int) -> dict[str, Any]:
+    """Times in seconds, requests, what the functions did for it."""
+    options = Options(
+        parameters={"ScanConcurrency": warm_query.WORKERS},
+        concurrency={"ScanFunction": warm_query.WORKERS, "ApiFunction": 1},
+        tenant=warm_query.TENANT,
+    )
+    with running(built, python, options) as stack:
+        stored = warm_query.fill(stack, WORK / f"corpus-{lines}", lines)
+        for name in ("Scan", "Api"):
+            stack[name].warm(stack[name].concurrency)
+        asked = warm_query.measure(stack)
+        functions = {n: _counts(f.counts) for n, f in stack.lambdas.functions.items()}
+        return {
+            "lines": lines,
+            "stored": stored,
+            "p50_s": statistics.median(asked.wall_s),
+            "p99_s": sorted(asked.wall_s)[int(len(asked.wall_s) * 0.99)],
+            "lists_max": warm_query.lists_max(asked.requests),
+            "requests_max": asked.requests_max,
+            "first_index_gets_max": asked.index_objects,
+            "functions": functions,
+            **warm_query.describe(asked),
+        }
+
+
+def _counts(counts: Counts) -> dict[str, Any]:
+    """What a function did; times in ms."""
+    ms, init = sorted(counts.ms), sorted(counts.init_ms)
+    return {
+        "invocations": counts.invocations,
+        "cold_starts": counts.cold_starts,
+        "errors": counts.errors,
+        "throttles": counts.throttles,
+        "ms_p50": statistics.median(ms) if ms else None,
+        "ms_p99": ms[int(len(ms) * 0.99)] if ms else None,
+        "init_ms_p50": statistics.median(init) if init else None,
+    }
+
+
+def figures(found: dict[str, Any]) -> list[Figure]:
+    """The marks, and what explains them."""
+    fresh, query = found["freshness"], found["query"]
+    requests, first = query["requests"], query["first_requests"]
+    return [
+        Figure("freshness, PutRecords to searchable, p50", fresh["p50_s"], "s"),
+        Figure("freshness, PutRecords to searchable, p99", fresh["p99_s"], "s", FRESH_S_MARK),
+        Figure("warm query, rare literal, p50", query["p50_s"], "s", QUERY_S_MARK),
+        Figure("warm query, p99", query["p99_s"], "s"),
+        Figure("warm query, CPU of all functions", query["cpu_s"], "s"),
+        Figure("first query of warm processes", query["first_s"], "s"),
+        Figure("LIST of a warm query", requests.get("LIST", 0), "", query["lists_max"]),
+        Figure("  keys that they named", requests.get("listed keys", 0)),
+        Figure("GET of an index, warm", requests.get("GET index", 0), "", 0),
+        Figure(
+            "GET of an index, first", first.get("GET index", 0), "", query["first_index_gets_max"]
+        ),
+        Figure(
+            "GET of a segment", requests.get("GET data", 0), "", 2 * query["runs_of_row_groups"]
+        ),
+        Figure(
+            "other requests",
+            sum(requests.get(n, 0) for n in ("GET", "PUT", "DELETE", "HEAD")),
+            "",
+            0,
+        ),
+    ]
+
+
+def main(built: Path, python: Path, lines: int, path: Path | None) -> int:
+    """Print the figures; 1 where a mark is missed."""
+    found: dict[str, Any] = {
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "cores": os.cpu_count(),
+        "load": os.getloadavg()[0],
+        "freshness": measure_freshness(built, python),
+        "query": measure_query(built, python, lines),
+    }
+    shown = figures(found)
+    show(shown)
+    print(
+        f"load average {found['load']:.1f} before, {os.getloadavg()[0]:.1f} after, {found['cores']} cores"
+    )
+    found["figures"] = [figure.to_json() for figure in shown]
+    if path is not None:
+        path.write_text(json.dumps(found, indent=1) + "\n")
+    return 0 if all(figure.ok for figure in shown) else 1
