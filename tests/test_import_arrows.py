@@ -40,6 +40,7 @@ ARROWS = {
     "answer": {"model", "layout", "plan", "merge"},
     "compact": {"model", "layout", "plan", "store", "ingest", "delete"},
     "delete": {"model", "layout", "store", "plan", "answer"},
+    "server": {"client", "ingest", "store", "stream", "upkeep"},
     "upkeep": {"client", "compact", "delete", "layout", "store"},
     "client": {
         # an audit reads segments as a merge does
@@ -80,6 +81,7 @@ ARROWS = {
         "tensorboard",
         "answer",
         "api",
+        "server",
         "demo",
         "importer",
         "ingest",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from ranklog.access.grant import KeyRing
 from ranklog.access.meter import Meter
 from ranklog.api.app import Handler, make_api
 from ranklog.api.settings import Settings
-from ranklog.api.sinks import StoreFrames
+from ranklog.api.sinks import DiskFrames, StoreFrames
 from ranklog.client import Client
 from ranklog.limits import RESULTS_BYTES_MAX
 from ranklog.store.protocol import Store
@@ -22,16 +23,25 @@ def make_handler(
     keys: KeyRing | None = None,
     tenant: str | None = "default",
     clock_ns: Callable[[], int] = time.time_ns,
+    stream: Path | None = None,
 ) -> Handler:
-    """A handler that reads from a store and ingests frames into it."""
+    """A handler that reads from a store and ingests frames into it, or puts them into the stream in a
+    folder, which somebody else ingests."""
     settings = Settings(
         client_of=_Clients(store).of,
-        sink=StoreFrames(store, clock_ns),
+        sink=StoreFrames(store, clock_ns) if stream is None else _disk_frames(stream, store),
         keys=keys,
         tenant=tenant,
         meter=Meter(store, clock_ns=clock_ns),
     )
     return make_api(settings)
+
+
+def _disk_frames(folder: Path, store: Store) -> DiskFrames:
+    from ranklog.access.seals import Seals
+    from ranklog.stream.disk import DiskStream
+
+    return DiskFrames(DiskStream(folder), Seals(store))
 
 
 class _Clients:

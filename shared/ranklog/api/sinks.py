@@ -1,4 +1,4 @@
-"""Where `POST /v1/frames` puts frames: a Kinesis stream, or at once into a store."""
+"""Where `POST /v1/frames` puts frames: a Kinesis stream, one on disk, or at once into a store."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ranklog.stream.partition import partition_key
 if TYPE_CHECKING:
     from ranklog.access.seals import Seals
     from ranklog.ingest.tenant_rules import TenantRules
+    from ranklog.stream.disk import DiskStream
 
 
 class KinesisFrames:
@@ -39,6 +40,23 @@ class KinesisFrames:
             raise TooLarge(f"a frame of {len(data)} bytes is over the limit of a Kinesis record")
         if not outcome.accepted:
             raise Unavailable(f"the stream did not take the frame: {outcome.reason}")
+
+
+class DiskFrames:
+    """Frames into a stream on this machine's disk, for `ranklog serve --roles ingest`."""
+
+    def __init__(self, stream: DiskStream, seals: Seals) -> None:
+        self._stream = stream
+        self._seals = seals
+        # Seals are for one thread.
+        self._lock = threading.Lock()
+
+    def accept(self, tenant: str, data: bytes) -> None:
+        """Returns once the disk has the frame. Raises StoreFull, Unavailable."""
+        key = _partition_key(tenant, peek_header(data))
+        with self._lock:
+            sealed = self._seals.seal(tenant, data)
+        self._stream.put(key, sealed)
 
 
 class StoreFrames:

@@ -1,15 +1,12 @@
 """Several processes behind one listening socket, so that questions asked at once use all cores.
 
-Planning and merging are Python: in one process they would wait for each other. The parent answers
-nothing; it starts workers, starts one again that something killed, and ends them when it is ended.
+Planning and merging are Python: in one process they would wait for each other.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import threading
-import time
 from collections.abc import Callable
 from http.server import ThreadingHTTPServer
 from typing import Any
@@ -23,8 +20,6 @@ from ranklog.client.reader import share_cores
 WORKERS_PER_CORE = 2
 WORKERS_DEFAULT_MAX = 8
 WORKERS_MAX = 64
-# Before a worker that was killed is started again.
-RESTART_S = 1.0
 
 
 def workers_default() -> int:
@@ -48,45 +43,19 @@ def built_when_asked(build: Callable[[], Handler]) -> Handler:
     return handler
 
 
-def serve_in_processes(server: ThreadingHTTPServer, count: int) -> None:
-    """Serve until SystemExit or KeyboardInterrupt is raised here; then every worker is ended.
+def answer_requests(
+    server: ThreadingHTTPServer, processes: int, stopping: Callable[[], bool]
+) -> None:
+    """Be one of so many processes that answer, until it is time to stop.
 
-    `server` is bound and was never asked: no thread runs, its handler is built in the workers.
+    `server` is bound and was never asked: no thread runs, its handler is built here.
     """
-    server.socket.setblocking(False)  # all workers wake for a connection, and one gets it
-    workers = {_start(server, count) for _ in range(count)}
-    try:
-        while True:
-            pid, _ = os.wait()
-            if pid in workers:
-                workers.discard(pid)
-                time.sleep(RESTART_S)
-                workers.add(_start(server, count))
-    finally:
-        for pid in workers:
-            os.kill(pid, signal.SIGTERM)
-        for pid in workers:
-            os.waitpid(pid, 0)
+    server.socket.setblocking(False)  # all wake for a connection, and one gets it
+    share_cores(processes)
 
+    def stop() -> None:
+        if stopping():
+            os._exit(0)  # requests of a parent that is gone: nobody restarts us, and nobody waits
 
-def _start(server: ThreadingHTTPServer, count: int) -> int:
-    parent = os.getpid()
-    pid = os.fork()
-    if pid:
-        return pid
-    code = 1
-    try:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, who ends us
-        share_cores(count)
-        server.service_actions = lambda: _end_with(parent)  # type: ignore[method-assign]
-        server.serve_forever()
-        code = 0
-    finally:
-        os._exit(code)
-
-
-def _end_with(parent: int) -> None:
-    """Looked at between requests: nobody is left behind by a parent that was killed."""
-    if os.getppid() != parent:
-        os._exit(0)
+    server.service_actions = stop  # type: ignore[method-assign]
+    server.serve_forever()

@@ -296,7 +296,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         "serve",
-        "serves the HTTP API of a store on this machine",
+        "serves the HTTP API of a store on this machine; with roles also ingests and compacts",
         "ranklog.cli.serve",
         flags.WHERE + flags.SERVE,
         example="ranklog serve --store ./logs",

@@ -390,6 +390,23 @@ SERVE = (
         "N",
         type=whole,
     ),
+    Flag(
+        "--roles",
+        "what this server does: api, ingest (frames in batches from a stream on disk into the store) and "
+        "compact (also retention), with commas (default: api)",
+        "LIST",
+        "api",
+    ),
+    Flag(
+        "--stream",
+        "where frames wait for ingest (default with the role ingest: a folder beside the local store; "
+        "with api alone frames are stored as they arrive)",
+        "FOLDER",
+    ),
+    Flag("--window", "gather frames for S seconds (default: 1)", "S", 1.0, type=seconds),
+    Flag(
+        "--compact-every", "rest S seconds between passes (default: 300)", "S", 300.0, type=seconds
+    ),
     Flag("--tls-cert", "certificate chain, PEM", "FILE"),
     Flag("--tls-key", "private key of the certificate, PEM", "FILE"),
 )

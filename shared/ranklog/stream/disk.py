@@ -2,6 +2,7 @@
 
     records/<number:020d>     one record: magic, version, arrival time, partition key, data
     consumers/<name>.json     how far a consumer is
+    consumers/<name>.lock     held by the process that consumes by that name
     identity                  drawn once: tells this stream's records from another's
     lock                      held while a record gets its number
 
@@ -32,6 +33,8 @@ _MAGIC = b"RLDS"
 _VERSION = 1
 _HEAD = struct.Struct("<4sHHq")  # magic, version, bytes of the partition key, arrival in ns
 _NAME_DIGITS = 20
+# Between two looks at whether another consumer has ended.
+LOCK_LOOK_S = 0.5
 
 
 class DiskStream:
@@ -114,6 +117,38 @@ class DiskStream:
             place(temporary, path, if_absent=False, sync=False)
             if self._sync:
                 sync_folder(self._consumers)
+
+    def waiting(self, consumer: str) -> tuple[int, int] | None:
+        """When the oldest record that the consumer has not committed arrived, in ns since the epoch, and
+        the bytes of all of them; None where there is none."""
+        done = self.checkpoint(consumer)
+        oldest_ns, held = None, 0
+        for name in self._names():
+            if name > done:
+                with suppress(FileNotFoundError):
+                    found = (self._records / name).stat()
+                    oldest_ns = found.st_mtime_ns if oldest_ns is None else oldest_ns
+                    held += found.st_size
+        return None if oldest_ns is None else (oldest_ns, held)
+
+    @contextmanager
+    def consuming(self, consumer: str, stopping: Callable[[], bool]) -> Iterator[bool]:
+        """Be the only process that consumes by that name; waits until it is, or returns False when it is
+        time to stop."""
+        file = os.open(
+            self._consumer_path(consumer).with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o666
+        )
+        try:
+            taken = False
+            while not taken and not stopping():
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    taken = True
+                except BlockingIOError:
+                    time.sleep(LOCK_LOOK_S)
+            yield taken
+        finally:
+            os.close(file)
 
     def trim(self) -> int:
         """Remove the records that all known consumers have committed; returns how many.
