@@ -17,23 +17,20 @@ import os
 from functools import cache
 from typing import Any
 
-from aws_lambda_powertools import Logger
-
 from ranklog.api.app import Handler
+from ranklog.serverless.invocation import function_logger, invocation
 from ranklog.serverless.root import make_root
 from ranklog.serverless.settings import SCAN_FUNCTION, STREAM, read_settings
 
-logger = Logger(service="api")
+logger = function_logger("api")
 
 
 @cache
 def _root() -> Handler:
-    return make_root(read_settings(os.environ, SCAN_FUNCTION, STREAM))
+    return make_root(read_settings(os.environ, SCAN_FUNCTION, STREAM), logger)
 
 
-@logger.inject_lambda_context(clear_state=True)
+@invocation(logger)
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """An API Gateway event in, its response out."""
-    response = _root()(event, context)
-    logger.info("answered", extra={"route": event["routeKey"], "status": response["statusCode"]})
-    return response
+    return _root()(event, context)

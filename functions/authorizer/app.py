@@ -15,14 +15,13 @@ import os
 from functools import cache
 from typing import Any
 
-from aws_lambda_powertools import Logger
-
 from ranklog.access.api_keys import StoreKeys
 from ranklog.serverless.authorize import authorize
+from ranklog.serverless.invocation import function_logger, invocation
 from ranklog.serverless.settings import read_settings
 from ranklog.store import open_store
 
-logger = Logger(service="authorizer")
+logger = function_logger("authorizer")
 
 
 @cache
@@ -31,7 +30,7 @@ def _keys() -> StoreKeys:
     return StoreKeys(open_store(read_settings(os.environ).store_url), age_ns_max=0)
 
 
-@logger.inject_lambda_context(clear_state=True)
+@invocation(logger)
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """An authorizer's event in, `{"isAuthorized", "context"}` out."""
     answer = authorize(event, _keys())

@@ -18,39 +18,40 @@ import os
 from functools import cache
 from typing import Any
 
-from aws_lambda_powertools import Logger
-
 from ranklog.access.seals import Seals
 from ranklog.errors import RanklogError
 from ranklog.ingest.batch import ingest_batch
 from ranklog.ingest.floors import Policies
 from ranklog.ingest.tenant_rules import TenantRules
+from ranklog.serverless.ingest_watch import IngestWatch
+from ranklog.serverless.invocation import function_logger, invocation
 from ranklog.serverless.settings import read_settings
-from ranklog.store import Store, open_store
+from ranklog.store import open_store
 from ranklog.stream.kinesis import records_from_lambda_event, source_of_lambda_event
 
-logger = Logger(service="ingest")
+logger = function_logger("ingest")
 
 
 @cache
-def _resources() -> tuple[Store, TenantRules, Seals, Policies]:
+def _resources() -> tuple[IngestWatch, TenantRules, Seals, Policies]:
     settings = read_settings(os.environ)
-    store = open_store(settings.store_url)
-    seals = Seals(store, retention_ns=settings.stream_retention_ns)
-    return store, TenantRules(store), seals, Policies(store)
+    watch = IngestWatch(logger, open_store(settings.store_url))
+    seals = Seals(watch.store, retention_ns=settings.stream_retention_ns)
+    return watch, TenantRules(watch.store), seals, Policies(watch.store)
 
 
-@logger.inject_lambda_context(clear_state=True)
+@invocation(logger)
 def handler(event: dict[str, Any], context: Any) -> dict[str, list[dict[str, str]]]:
     """A Kinesis event in, the response of ReportBatchItemFailures out."""
-    store, rules, seals, policies = _resources()
+    watch, rules, seals, policies = _resources()
+    watch.begin()
     records = records_from_lambda_event(event)
     source, first, last = source_of_lambda_event(event), records[0].sequence, records[-1].sequence
     logger.append_keys(source=source, first=first, last=last, records=len(records))
     try:
         report = ingest_batch(
             records,
-            store=store,
+            store=watch.store,
             rules=rules,
             seals=seals,
             policies=policies,
@@ -61,18 +62,5 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, list[dict[str, str
     except RanklogError as error:
         logger.exception("batch not stored", extra={"kind": error.kind})
         return {"batchItemFailures": [{"itemIdentifier": first}]}
-    logger.info(
-        "batch stored",
-        extra={
-            "lines": report.lines,
-            "text_bytes": report.text_bytes,
-            "repeated": report.repeated,
-            "refused": report.refused,
-            "committed": len(report.committed),
-            "already": len(report.already),
-            "quarantined": [[bad.sequence, bad.code, bad.key] for bad in report.bad],
-            "rules_failed": sorted(report.rules_failed),
-            "rules_refused": sorted(rules.refused),
-        },
-    )
+    watch.stored(report, sorted("/".join(name) for name in rules.refused))
     return {"batchItemFailures": []}

@@ -16,23 +16,20 @@ import os
 from functools import cache
 from typing import Any
 
-from aws_lambda_powertools import Logger
-
 from ranklog.api.app import Handler
+from ranklog.serverless.invocation import function_logger, invocation
 from ranklog.serverless.root import answer_of_response, event_of_request, make_root
 from ranklog.serverless.settings import SCAN_FUNCTION, read_settings
 
-logger = Logger(service="query")
+logger = function_logger("query")
 
 
 @cache
 def _root() -> Handler:
-    return make_root(read_settings(os.environ, SCAN_FUNCTION))
+    return make_root(read_settings(os.environ, SCAN_FUNCTION), logger)
 
 
-@logger.inject_lambda_context(clear_state=True)
+@invocation(logger)
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """A request in, `{"status", "body"}` out."""
-    answer = answer_of_response(_root()(event_of_request(event), context))
-    logger.info("answered", extra={"path": event["path"], "status": answer["status"]})
-    return answer
+    return answer_of_response(_root()(event_of_request(event), context))

@@ -15,10 +15,9 @@ import os
 from functools import cache
 from typing import Any
 
-from aws_lambda_powertools import Logger
-
 from ranklog.client.reader import local_reader
 from ranklog.scan.lambda_invoke import LambdaInvoker
+from ranklog.serverless.invocation import function_logger, invocation
 from ranklog.serverless.settings import SCAN_FUNCTION, TASKS, FunctionSettings, read_settings
 from ranklog.serverless.tasks import Task, put_tasks, scheduled_work, tasks_of_event
 from ranklog.store import Store, open_store
@@ -26,7 +25,7 @@ from ranklog.store.aws import aws_client
 from ranklog.upkeep.passes import retain_tenant
 from ranklog.upkeep.tenants import tenants
 
-logger = Logger(service="retention")
+logger = function_logger("retention")
 
 
 @cache
@@ -35,7 +34,7 @@ def _resources() -> tuple[FunctionSettings, Store, LambdaInvoker]:
     return settings, open_store(settings.store_url), LambdaInvoker(settings.scan_function)
 
 
-@logger.inject_lambda_context(clear_state=True)
+@invocation(logger)
 def handler(event: dict[str, Any], context: Any) -> dict[str, int]:
     """A schedule's or the queue's event in, how many tasks were put or done out."""
     if scheduled_work(event) is None:

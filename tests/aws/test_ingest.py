@@ -14,6 +14,7 @@ import pytest
 
 from ranklog.errors import BadInput, Unavailable
 from ranklog.layout.index import SegmentIndex
+from ranklog.serverless.invocation import Failed
 from ranklog.store import DiskStore
 from tests.aws.conftest import Load
 
@@ -108,6 +109,8 @@ def test_a_batch_that_broke_at_any_put_is_whole_after_the_retry(
     left = [puts]
 
     def breaking(self: DiskStore, key: str, data: bytes, *, if_absent: bool = False) -> str:
+        if "/measures/" in key:
+            return ""  # what was measured is nobody's loss
         left[0] -= 1
         if left[0] < 0:
             raise Unavailable("gone")
@@ -130,7 +133,7 @@ def test_a_bug_is_raised_so_that_lambda_halves_the_batch(
         raise ZeroDivisionError
 
     monkeypatch.setattr(ingest.module, "ingest_batch", bug)  # type: ignore[attr-defined]
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(Failed, match="ZeroDivisionError"):
         ingest(read_event("ingest"))
 
 
@@ -156,5 +159,5 @@ def test_the_log_holds_no_text_of_lines(
     load_function("ingest", RANKLOG_STORE=store.url)(event)
     out = capsys.readouterr().out
     written = [json.loads(line) for line in out.splitlines()]
-    assert [entry["message"] for entry in written if entry["service"] == "ingest"]
+    assert [entry["message"] for entry in written if "_aws" not in entry]
     assert "secret text" not in out and "CUDA" not in out and "grad_norm" not in out

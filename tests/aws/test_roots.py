@@ -140,7 +140,8 @@ def test_an_outcome_over_the_inline_limit_goes_by_the_store(
     put, spilled = DiskStore.put, []
 
     def spy(self: DiskStore, key: str, data: bytes, **options: bool) -> str:
-        spilled.append(key)
+        if "/measures/" not in key:
+            spilled.append(key)
         return put(self, key, data, **options)
 
     monkeypatch.setattr(DiskStore, "put", spy)

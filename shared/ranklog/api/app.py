@@ -8,7 +8,9 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import unquote
@@ -32,6 +34,7 @@ from ranklog.api.answers import (
 )
 from ranklog.api.caller import grant_of
 from ranklog.api.metered import metered
+from ranklog.api.observed import Observed, begin, watched
 from ranklog.api.problems import PROBLEM, problem_of
 from ranklog.api.resolver import Pool, Resolver
 from ranklog.api.scopes import PUBLIC
@@ -74,20 +77,44 @@ def make_api(settings: Settings) -> Handler:
             grant = None if public else grant_of(event, settings)
         except RanklogError as error:
             return _refused(error)
-        if settings.meter is None or grant is None:
-            return pool.answer(event, context, grant)
-        return _metered(settings.meter, pool, event, context, grant)
+        observed = begin(event, context)
+        if grant is None:
+            return pool.answer(event, context, grant, observed)
+        with _observing(settings, observed, grant):
+            response = _metered(settings.meter, pool, event, context, grant, observed)
+            observed.status = int(response["statusCode"])
+        return response
 
     return handler
 
 
+@contextmanager
+def _observing(settings: Settings, observed: Observed, grant: Grant) -> Iterator[None]:
+    """Tell who observes of a tenant's request and how it turned out."""
+    observed.tenant = grant.tenant
+    if settings.begun is not None:
+        settings.begun(observed)
+    started_s = time.perf_counter()
+    yield
+    observed.ms = (time.perf_counter() - started_s) * 1000
+    if settings.observe is not None:
+        settings.observe(observed)
+
+
 def _metered(
-    meter: Meter, pool: Pool, event: dict[str, Any], context: Any, grant: Grant
+    meter: Meter | None,
+    pool: Pool,
+    event: dict[str, Any],
+    context: Any,
+    grant: Grant,
+    observed: Observed,
 ) -> dict[str, Any]:
+    if meter is None:
+        return pool.answer(event, context, grant, observed)
     kind = INGESTED if event.get("rawPath") == "/v1/frames" else SCANNED
     try:
         with meter.admitted(grant.tenant, kind):
-            return pool.answer(event, context, grant)
+            return pool.answer(event, context, grant, observed)
     except OverQuota as error:
         return _refused(error)
 
@@ -126,7 +153,9 @@ def build_resolver(settings: Settings) -> Resolver:
 
     def client() -> Client:
         found = settings.client_of(app.tenant)
-        return found if settings.meter is None else metered(found, settings.meter, app.tenant)
+        if settings.meter is not None:
+            found = metered(found, settings.meter, app.tenant)
+        return watched(found, app.observed)
 
     _add_reading(app, client)
     _add_listings(app, client)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from ranklog.access.grant import KeyRing
 from ranklog.access.meter import Meter
 from ranklog.api.app import Handler, make_api
+from ranklog.api.observed import Observed
 from ranklog.api.settings import Settings
 from ranklog.api.sinks import DiskFrames, StoreFrames
 from ranklog.client import Client
 from ranklog.limits import RESULTS_BYTES_MAX
+from ranklog.objectives.recorder import Recorder
 from ranklog.store.protocol import Store
 
 
@@ -27,12 +30,14 @@ def make_handler(
 ) -> Handler:
     """A handler that reads from a store and ingests frames into it, or puts them into the stream in a
     folder, which somebody else ingests."""
+    recorder = Recorder(store, background=True, clock_ns=clock_ns)
     settings = Settings(
         client_of=_Clients(store).of,
-        sink=StoreFrames(store, clock_ns) if stream is None else _disk_frames(stream, store),
+        sink=StoreFrames(store, clock_ns, recorder) if stream is None else _disk_frames(stream, store),
         keys=keys,
         tenant=tenant,
         meter=Meter(store, clock_ns=clock_ns),
+        observe=partial(_record, recorder),
     )
     return make_api(settings)
 
@@ -42,6 +47,11 @@ def _disk_frames(folder: Path, store: Store) -> DiskFrames:
     from ranklog.stream.disk import DiskStream
 
     return DiskFrames(DiskStream(folder), Seals(store))
+
+
+def _record(recorder: Recorder, observed: Observed) -> None:
+    if observed.tenant is not None:
+        recorder.add(observed.tenant, observed.measures())
 
 
 class _Clients:

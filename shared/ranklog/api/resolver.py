@@ -21,6 +21,7 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import (
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
 from ranklog.access.grant import ADMIN, Grant
+from ranklog.api.observed import Observed
 from ranklog.api.problems import problem, problem_of
 from ranklog.api.scopes import PUBLIC, SCOPE_OF
 from ranklog.errors import RanklogError, Unauthorized
@@ -42,6 +43,7 @@ class Resolver(APIGatewayHttpResolver):
     def __init__(self) -> None:
         self._event: APIGatewayProxyEventV2 | None = None
         self.grant: Grant | None = None
+        self.observed = Observed("")
         self.can_stream = False
         self.parts: Iterator[str] | None = None
         super().__init__(enable_validation=True)
@@ -70,10 +72,17 @@ class Resolver(APIGatewayHttpResolver):
         """(method, rule) of every route."""
         return [(route.method, route.path) for route in self._static_routes + self._dynamic_routes]
 
-    def answer(self, event: Mapping[str, Any], context: Any, grant: Grant | None) -> dict[str, Any]:
-        """Resolve one event of who asks."""
+    def answer(
+        self,
+        event: Mapping[str, Any],
+        context: Any,
+        grant: Grant | None,
+        observed: Observed | None = None,
+    ) -> dict[str, Any]:
+        """Resolve one event of who asks; `observed` is told the route, and what its answers say."""
         self._event = APIGatewayProxyEventV2(dict(event))
         self.grant = grant
+        self.observed = observed or Observed("")
         self.can_stream = getattr(context, "can_stream", False)
         try:
             response = self.resolve(event, context)
@@ -85,6 +94,8 @@ class Resolver(APIGatewayHttpResolver):
         """Once the route is known, and before a word of the request is read: may they?"""
         name = (route.method, route.path)
         known = any(route is one for one in self._static_routes + self._dynamic_routes)
+        if known:
+            self.observed.route = name
         try:
             if known and name not in PUBLIC:  # what is not known is a 404 in the making
                 if self.grant is None:
@@ -102,14 +113,20 @@ class Pool:
         self._build = build
         self._free: queue.LifoQueue[Resolver] = queue.LifoQueue()
 
-    def answer(self, event: Mapping[str, Any], context: Any, grant: Grant | None) -> dict[str, Any]:
+    def answer(
+        self,
+        event: Mapping[str, Any],
+        context: Any,
+        grant: Grant | None,
+        observed: Observed | None = None,
+    ) -> dict[str, Any]:
         """Resolve one event with a resolver that nobody else uses meanwhile."""
         try:
             resolver = self._free.get_nowait()
         except queue.Empty:
             resolver = self._build()
         try:
-            return resolver.answer(event, context, grant)
+            return resolver.answer(event, context, grant, observed)
         finally:
             self._free.put(resolver)
 

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from ranklog.access.grant import KeyRing
 from ranklog.access.meter import Meter
+from ranklog.api.observed import Observer
 from ranklog.client import Client
 
 
@@ -26,7 +27,8 @@ class Settings:
 
     Who asks is what an authorizer in front says, else the tenant of the key if there are `keys`,
     else `tenant`, who may do all: None refuses a request that nobody vouches for.
-    `meter` counts what tenants use and holds them to their quotas.
+    `meter` counts what tenants use and holds them to their quotas. `begun` and `observe` are told of each
+    request whose tenant is known, before it is worked on and when it is answered; neither may raise.
     """
 
     client_of: Callable[[str], Client]
@@ -34,4 +36,6 @@ class Settings:
     keys: KeyRing | None = None
     tenant: str | None = None
     meter: Meter | None = None
+    begun: Observer | None = None
+    observe: Observer | None = None
     clock_ns: Callable[[], int] = time.time_ns

@@ -14,6 +14,7 @@ from ranklog.stream.kinesis import TOO_LARGE, put_frames
 from ranklog.stream.partition import partition_key
 
 if TYPE_CHECKING:
+    from ranklog.objectives.recorder import Recorder
     from ranklog.access.seals import Seals
     from ranklog.ingest.tenant_rules import TenantRules
     from ranklog.stream.disk import DiskStream
@@ -65,8 +66,12 @@ class StoreFrames:
     A frame's source range is its agent, number and hash: one that is sent again stores nothing.
     """
 
-    def __init__(self, store: Store, clock_ns: Callable[[], int]) -> None:
+    def __init__(
+        self, store: Store, clock_ns: Callable[[], int], recorder: Recorder | None = None
+    ) -> None:
+        """`recorder` keeps what is measured of the frames."""
         self._store = store
+        self._recorder = recorder
         self._clock_ns = clock_ns
         self._rules: TenantRules | None = None
         # Ingest is numpy over a whole frame: two at once would only wait for each other.
@@ -89,6 +94,10 @@ class StoreFrames:
                 first=sequence,
                 last=sequence,
             )
+        if self._recorder is not None:
+            from ranklog.ingest.shares import keep_measures
+
+            keep_measures(report, self._recorder, self._clock_ns())
         if report.bad:
             raise BadInput(f"the frame can't be read: {report.bad[0].reason}")
 

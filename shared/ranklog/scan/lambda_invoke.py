@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from typing import Any
 
 import zstandard
@@ -29,12 +30,22 @@ class LambdaInvoker:
     connection errors).
     """
 
-    def __init__(self, function_name: str, client: Any = None) -> None:
+    def __init__(
+        self,
+        function_name: str,
+        client: Any = None,
+        *,
+        tell: Callable[[bytes], bytes] = bytes,
+        told: Callable[[dict[str, Any]], None] | None = None,
+    ) -> None:
+        """`tell` may put something before a task, `told` sees what comes beside an outcome."""
         self._function_name = function_name
+        self._tell, self._told = tell, told
         self._client = client or aws_client("lambda", read_timeout_s=_READ_TIMEOUT_S, attempts=2)
 
     def invoke(self, task: bytes) -> bytes:
         """The outcome of a task. Raises TooLarge, Throttled, Unavailable, NotFound, BadInput."""
+        task = self._tell(task)
         _check_size("a task", len(task))
         try:
             answer = self._client.invoke(
@@ -47,7 +58,10 @@ class LambdaInvoker:
             raise Unavailable(
                 f"{self._function_name}: {_reason(payload)}", hint="see the function's log"
             )
-        return unpack_outcome(payload)
+        found, outcome = _unpack(payload)
+        if self._told is not None:
+            self._told(found)
+        return outcome
 
 
 def pack_outcome(outcome: bytes) -> dict[str, str]:
@@ -58,11 +72,18 @@ def pack_outcome(outcome: bytes) -> dict[str, str]:
 
 def unpack_outcome(payload: bytes) -> bytes:
     """The outcome in what the scan function returned. Raises Corrupt, TooLarge."""
+    return _unpack(payload)[1]
+
+
+def _unpack(payload: bytes) -> tuple[dict[str, Any], bytes]:
+    """What the scan function returned, and the outcome in it."""
     try:
-        packed = base64.b64decode(json.loads(payload)["zstd"], validate=True)
+        found: dict[str, Any] = json.loads(payload)
+        packed = base64.b64decode(found["zstd"], validate=True)
         size = zstandard.frame_content_size(packed)
         _check_size("an outcome", size)
-        return zstandard.ZstdDecompressor().decompress(packed, max_output_size=max(1, size))
+        outcome = zstandard.ZstdDecompressor().decompress(packed, max_output_size=max(1, size))
+        return found, outcome
     except (ValueError, KeyError, TypeError, zstandard.ZstdError) as error:
         raise Corrupt(
             f"no outcome came back: {payload[:80]!r}", hint="deploy all functions of one release"

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from aws_lambda_powertools import Logger
+
 from ranklog.access.meter import Meter
 from ranklog.access.seals import Seals
 from ranklog.api.app import Handler, make_api
@@ -29,6 +31,7 @@ from ranklog.limits import (
     RESULTS_BYTES_MAX,
 )
 from ranklog.scan.lambda_invoke import LambdaInvoker
+from ranklog.serverless.root_watch import RootWatch
 from ranklog.serverless.settings import FunctionSettings
 from ranklog.store.aws import aws_client
 from ranklog.store.open import open_store
@@ -36,12 +39,13 @@ from ranklog.store.open import open_store
 _MEMBERS = frozenset({"tenant", "method", "path", "parameters", "body"})
 
 
-def make_root(settings: FunctionSettings) -> Handler:
+def make_root(settings: FunctionSettings, logger: Logger) -> Handler:
     """A handler of API Gateway v2 events: only whom an authorizer vouches for is answered. Frames are
-    taken where a stream is set."""
+    taken where a stream is set. Each request is told to the logger, and measured."""
     left = _TimeLeft()
-    store = open_store(settings.store_url)
-    invoker = LambdaInvoker(settings.scan_function)
+    watch = RootWatch(logger, open_store(settings.store_url))
+    store = watch.store
+    invoker = LambdaInvoker(settings.scan_function, tell=watch.tell, told=watch.told)
 
     @lru_cache(CLIENTS_KEPT_MAX)
     def client_of(tenant: str) -> Client:
@@ -62,11 +66,14 @@ def make_root(settings: FunctionSettings) -> Handler:
             keys=None,
             tenant=None,
             meter=Meter(store),
+            begun=watch.begun,
+            observe=watch.observe,
         )
     )
 
     def answer(event: dict[str, Any], context: Any) -> dict[str, Any]:
         left.begin(context)
+        watch.begin()
         return _bounded(handler(event, context))
 
     return answer
