@@ -20,14 +20,12 @@ from tests.corpus_lines import BOUNDS, TENANT, random_corpus
 SECTIONS = [
     b"head",
     b"tmpl",
-    b"rows",
-    b"long",
     b"site",
-    b"foot",
     b"blom",
     b"sums",
     b"gram",
     b"vars",
+    b"fram",
 ]
 HEAD, SECTION = struct.Struct("<4sHHI"), struct.Struct("<4sIII")
 

@@ -1,6 +1,6 @@
 """Bytes that were written once: every later version reads them as they were meant.
 
-The files were made by versions 1 to 3 of the formats from `test_index.HEAD`, `SEGMENT_ROWS` and
+The files were made by versions 1 to 5 of the formats (4 is a bundle) from `test_index.HEAD`, `SEGMENT_ROWS` and
 `SEGMENT_ROWS_2`; `line-v2-sums.idx` has the section that version 2 got later. A change of the format
 adds files; it never rewrites these.
 """
@@ -21,6 +21,7 @@ import zstandard
 
 from ranklog.layout.index import SegmentIndex
 from ranklog.layout.schema import STREAMS_METADATA, VERSION_METADATA
+from ranklog.model.index import FrameRef
 from tests.ingest.frames import T0, Row, stream
 from tests.layout.test_index import GRAMS, HEAD, ROWS, SITES, SUMS, TEMPLATES
 
@@ -35,6 +36,22 @@ SEGMENT_ROWS = [
 SEGMENT_ROWS_2 = [
     Row(f"loss {i / 4}", ts=T0 + i, stream=stream(0), metadata={"loss": i / 4}) for i in range(60)
 ]
+
+
+FRAMES_5 = (
+    FrameRef("0a", 1, "ff" * 16, "aa" * 16, "01" * 16, ((HEAD.streams[0].stream_id, 0, 5),)),
+    FrameRef(
+        "0a",
+        2,
+        "00" * 16,
+        "ff" * 16,
+        "02" * 16,
+        ((HEAD.streams[1].stream_id, 7, 8), ("cd" * 16, 9, 100)),
+        7,
+    ),
+    FrameRef("import-x", 1, "0b" * 16),
+)
+SITES_5 = (SITES[0], replace(SITES[1], ranks=((5, 1),)))
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -59,7 +76,7 @@ def test_an_index_with_sums_reads_as_it_did() -> None:
 def test_an_index_with_grams_reads_as_it_did() -> None:
     data = (GOLDEN / "line-v3.idx").read_bytes()
     index = SegmentIndex.open(data, "k")
-    assert (index.head, index.sums) == (HEAD, SUMS)
+    assert (index.head, index.sums) == (replace(HEAD, version=3), SUMS)
     assert (index.templates, index.template_rows, index.sites) == (TEMPLATES, ROWS, SITES)
     assert (index.longest_mixed, index.footer_bytes) == (b"\x00\x05\x00", 10)
     tag, at, length, crc = struct.unpack_from("<4sIII", data, 12 + 16 * 8)
@@ -69,6 +86,74 @@ def test_an_index_with_grams_reads_as_it_did() -> None:
     assert section == struct.pack("<2I", 2 << 1 | 1, 0) + GRAMS[0].bits
     assert not index.token_may_hold(0, "4fa1c0") and index.token_may_hold(0, "abc12")
     assert index.token_may_hold(1, "4fa1c0")
+
+
+def test_an_index_of_version_5_reads_as_it_did() -> None:
+    index = SegmentIndex.open((GOLDEN / "line-v5.idx").read_bytes(), "k")
+    index.check()
+    assert (index.head, index.sums) == (replace(HEAD, frames=FRAMES_5), SUMS)
+    assert (index.templates, index.template_rows, index.sites) == (TEMPLATES, ROWS, SITES_5)
+    assert (index.longest_mixed, index.footer_bytes) == (b"\x00\x05\x00", 10)
+    assert index.longest_variables == (b"", b"\x07", b"")
+
+
+def test_frames_of_version_5_are_laid_out_as_documented() -> None:
+    sections = _sections((GOLDEN / "line-v5.idx").read_bytes())
+    head = msgpack.unpackb(zstandard.ZstdDecompressor().decompress(sections[b"head"]))
+    assert "frames" not in head
+    packed = zstandard.ZstdDecompressor().decompress(sections[b"fram"])
+    assert msgpack.unpackb(packed) == [
+        3,
+        [b"\x0a", "import-x"],  # agents; as bytes where they are hexadecimal
+        [1, [0, 0, 1]],
+        [1, [1, 2, 1]],  # numbers
+        b"\xff" * 16 + bytes(16) + b"\x0b" * 16,  # hashes of headers
+        [1, [-2, 0, -1]],  # header before: elsewhere, the first one's, none
+        b"\xaa" * 16,
+        b"\x01" * 16 + b"\x02" * 16 + bytes(16),  # payloads
+        [1, [0, 7, 0]],  # lines dropped
+        [1, [1, 2, -1]],  # parts; -1: unknown
+        b"\xcd" * 16,  # streams that the head does not name: the third
+        [1, [0, 1, 2]],
+        [1, [0, 7, 9]],  # first seqs
+        [1, [5, 1, 91]],  # rows
+    ]
+
+
+def test_times_and_ranks_of_version_5_are_laid_out_as_documented() -> None:
+    sections = _sections((GOLDEN / "line-v5.idx").read_bytes())
+    site = msgpack.unpackb(zstandard.ZstdDecompressor().decompress(sections[b"site"]))
+    assert (site["site"]["min_ts"], site["site"]["max_ts"]) == ([0, 0], [1, [1, 0]])
+    assert site["site"]["ranks"] == [1, [0, 1]]
+    # two lists, of ranks 0 and 3 with a line each, and of rank 5 with all lines of its site
+    assert site["ranks"] == [
+        [2, 1, 1, False, b"\x01\x00"],
+        [3, 1, 1, True, b"\x00\x02\x03"],
+        [3, 0, 1, False, b"\x01\x01\x00"],
+    ]
+
+
+def test_heads_of_version_5_are_laid_out_as_documented() -> None:
+    sections = _sections((GOLDEN / "line-v5.idx").read_bytes())
+    assert list(sections) == [b"head", b"tmpl", b"site", b"blom", b"fram", b"sums", b"vars"]
+    head = msgpack.unpackb(zstandard.ZstdDecompressor().decompress(sections[b"head"]))
+    assert (head["foot"], head["long"]) == (10, b"\x00\x05\x00")
+    assert head["runs"] == [[2, 1, 1, True, b"\x00\x01"], [2, 1, 1, False, b"\x01\x00"]]
+    # two fences of the first stream: stream, hour, ranges
+    assert head["streams"]["fences"] == [2, [0, 0], [1, [3, 4]], [1, [[0, 5], []]]]
+    # two columns, four bytes before the first
+    assert head["groups"]["chunks"] == [[10, 30, 4], [1, 1, 44]]
+
+
+def _sections(data: bytes) -> dict[bytes, bytes]:
+    magic, stored, count, check = struct.unpack_from("<4sHHI", data)
+    assert (magic, stored) == (b"RLIX", 5)
+    assert check == zlib.crc32(data[4:8] + data[12 : 12 + 16 * count])
+    sections = {}
+    for tag, at, length, crc in struct.iter_unpack("<4sIII", data[12 : 12 + 16 * count]):
+        sections[tag] = data[at : at + length]
+        assert zlib.crc32(sections[tag]) == crc
+    return sections
 
 
 def test_sites_of_version_3_are_laid_out_as_documented() -> None:

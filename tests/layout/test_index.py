@@ -113,6 +113,33 @@ def test_an_index_reads_back_whole() -> None:
     assert index.bloom_may_contain_value(0, "dataset", "c4")
 
 
+def test_an_index_without_frames_has_no_section_of_them() -> None:
+    head = dataclasses.replace(HEAD, frames=())
+    assert b"fram" in encoded() and b"fram" not in encoded(head)
+    assert SegmentIndex.open(encoded(head), "k").head == head
+
+
+def test_damaged_frames_leave_the_head_readable() -> None:
+    data = bytearray(encoded())
+    at = data.index(b"fram")
+    offset = int.from_bytes(data[at + 4 : at + 8], "little")
+    data[offset] ^= 1
+    index = SegmentIndex.open(bytes(data), "k")
+    with pytest.raises(Corrupt, match="section fram"):
+        index.check()
+    assert index.head.streams == HEAD.streams
+    with pytest.raises(Corrupt, match="section fram"):
+        _ = list(index.head.frames)
+
+
+def test_what_has_nothing_to_say_is_left_out() -> None:
+    index = SegmentIndex.open(encode_index(HEAD), "k")
+    assert int.from_bytes(index.data[6:8], "little") == 2  # head and frames
+    index.check()
+    assert (index.templates, index.longest_mixed, index.sites) == (("",), b"\x00", ())
+    assert (index.blooms, index.template_rows) == (b"", ())
+
+
 def test_an_index_of_fences_has_no_segment() -> None:
     head = IndexHead(INDEX_VERSION, "line", None, 0, 0, 0, 0, (), (), ())
     index = SegmentIndex.open(encode_index(head), "k")
@@ -174,6 +201,7 @@ def read_all(data: bytes) -> None:
     index = SegmentIndex.open(data, "k")
     _ = (
         index.head,
+        len(index.head.frames),
         index.templates,
         index.template_rows,
         index.longest_mixed,

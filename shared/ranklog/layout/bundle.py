@@ -1,7 +1,7 @@
 """Many indexes in one object: what compaction commits in one PUT, and what planners fetch in one GET.
 
     0   4  magic b"RLIX", as of an index
-    4   2  version: 4; readers of before say that it is newer
+    4   2  version: 4, which no index has; readers of before say that it is newer
     6   2  0
     8   4  CRC-32 of the stored table
     12  4  length of the stored table
@@ -23,7 +23,7 @@ from itertools import accumulate, pairwise
 import msgpack
 import zstandard
 
-from ranklog.errors import Corrupt, NewerVersion
+from ranklog.errors import Corrupt
 from ranklog.layout.index import MAGIC, SegmentIndex
 from ranklog.layout.keys import IndexName
 from ranklog.limits import INDEX_SECTION_BYTES_MAX
@@ -46,13 +46,8 @@ def encode_bundle(members: Sequence[tuple[str, bytes]]) -> bytes:
 
 def open_indexes(data: bytes, key: str) -> tuple[SegmentIndex, ...]:
     """The indexes of an object: one, or a bundle's. Raises Corrupt, NewerVersion."""
-    if data[:4] != MAGIC or _version(data) < BUNDLE_VERSION:
+    if data[:4] != MAGIC or _version(data) != BUNDLE_VERSION:
         return (SegmentIndex.open(data, key),)
-    if _version(data) > BUNDLE_VERSION:
-        raise NewerVersion(
-            f"index of version {_version(data)}, this is {BUNDLE_VERSION}: {key}",
-            hint="update ranklog",
-        )
     if len(data) < _PREFIX.size:
         raise Corrupt(f"damaged bundle of indexes: {key}")
     _, _, nothing, check, size = _PREFIX.unpack_from(data)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
+from ranklog.errors import Corrupt
 from ranklog.model.index import Contested, FrameRef, IndexHead, StreamEntry
 
 
@@ -132,7 +133,10 @@ class Claims:
     def of(self, entry: StreamEntry) -> list[Claim]:
         """Claims that together are the entry's ranges: whose each row is."""
         if self._known is None:
-            self._known = claims_by_stream(self._head.frames)
+            try:
+                self._known = claims_by_stream(self._head.frames)
+            except Corrupt:
+                self._known = {}  # with right sums and no sense: whose rows they are is not known
         pieces: list[tuple[int, int, tuple[int, Claim | None]]] = [
             (first, end, (_HERE, None)) for first, end in entry.ranges
         ]

@@ -1,7 +1,7 @@
 """The index object: sections behind a table, so that a planner unpacks only what it reads.
 
     0   4  magic b"RLIX"
-    4   2  version: 3; 1 and 2 are read as well
+    4   2  version: 5; 1 to 3 are read as well, 4 is a bundle of indexes
     6   2  number of sections
     8   4  CRC-32 of bytes 4-8 and of the table
     12  16 per section: tag (4 bytes), offset, stored length, CRC-32 of the stored bytes
@@ -9,8 +9,8 @@
 
 Numbers are little-endian and unsigned. Sections are zstd frames of msgpack, except `blom` (bare
 filters), `foot` (zstd of the length of the Parquet footer), `sums` (bare CRC-32s of the segment's
-parts) and `gram` (lengths of filters, and the bare filters); not every index has the last two, nor `time`
-nor `vars` (zstd of bytes). A reader skips tags it does not know; a change that it must know raises
+parts), `rsum` (bare sums of its rows) and `gram` (lengths of filters, and the bare filters); not every
+index has the last three, nor `time` nor `vars` (zstd of bytes). A reader skips tags it does not know; a change that it must know raises
 the version. Pure: msgpack and zstandard only.
 """
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
@@ -28,6 +28,7 @@ import zstandard
 
 from ranklog.errors import Corrupt, NewerVersion
 from ranklog.layout import bloom, tokens_pure
+from ranklog.layout.frame_refs import FrameRefs, frames_from_list, frames_to_list
 from ranklog.layout.grams import (
     ALL_TOKENS,
     LONG_TOKEN_BYTES,
@@ -36,31 +37,41 @@ from ranklog.layout.grams import (
     gram_slots,
     grams_held,
 )
-from ranklog.layout.index_head import head_from_map, head_to_map
+from ranklog.layout.index_head import VERSION_APART, head_from_map, head_to_map
 from ranklog.layout.index_sites import sites_from_map, sites_to_map
 from ranklog.layout.index_times import times_from_list, times_to_list
 from ranklog.layout.packed import pack_integers, unpack_int32s, unpack_integers
 from ranklog.layout.point_index import NO_SERIES, SeriesTable, series_from_map, series_to_map
 from ranklog.limits import INDEX_SECTION_BYTES_MAX
-from ranklog.model.index import IndexHead, SiteCount, SiteTimes, TemplateRows
+from ranklog.model.index import FrameRef, IndexHead, SiteCount, SiteTimes, TemplateRows
 
-INDEX_VERSION = 3  # 3: call sites are packed by kind
+# 3: call sites are packed by kind; 5: frames are apart from the head, small sections are in it
+INDEX_VERSION = 5
+_VERSIONS = (1, 2, 3, 5)
 MAGIC = b"RLIX"
 # zstd levels. Of a large segment the index is a thirtieth, and a fiftieth of that is what the higher
 # level would save, for twice the CPU; of a small one it is a tenth.
-_LEVEL, _LEVEL_SMALL = 9, 15
+_LEVEL, _LEVEL_SMALL = 9, 17
 _ROWS_SMALL_MAX = 65_536
 _PREFIX = struct.Struct("<4sHHI")
 _SECTION = struct.Struct("<4sIII")
-_FOOTER = struct.Struct("<Q")
+_FOOTER = struct.Struct("<Q")  # of versions before 5
 _ROW_SUM = struct.Struct("<QQ")
-_TAGS = (b"head", b"tmpl", b"rows", b"long", b"site", b"foot", b"blom")
+_HEAD, _TEMPLATES, _SITES, _BLOOMS = b"head", b"tmpl", b"site", b"blom"
+# Only before version 5; the head has what they say.
+_ROWS, _LONG, _FOOT = b"rows", b"long", b"foot"
+_TAGS_BEFORE = (_HEAD, _TEMPLATES, _ROWS, _LONG, _SITES, _FOOT, _BLOOMS)
+_FRAMES = b"fram"  # only where the index names frames
 _SUMS = b"sums"  # indexes from before it have none
 _GRAMS = b"gram"  # only in indexes of segments of much text
 _VARIABLES = b"vars"  # only in indexes of segments of much text
 _TIMES = b"time"  # only where its bytes are few for the rows
 _ROW_SUMS = b"rsum"  # indexes from before it have none, and those without a segment
 _SERIES = b"pnts"  # only in indexes of kind "point", with a segment
+_KNOWN = {
+    *(_HEAD, _TEMPLATES, _SITES, _BLOOMS, _FRAMES, _SUMS, _ROW_SUMS, _GRAMS, _VARIABLES),
+    *(_TIMES, _SERIES),
+}
 # What a damaged section's msgpack may raise on its way into our values.
 _DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, struct.error)
 
@@ -93,14 +104,24 @@ def encode_index(
 
     # A template is text of one line, so it holds no line feed.
     sections = {
-        b"head": packed(head_to_map(head)),
-        b"tmpl": compress("\n".join(templates).encode()),
-        b"rows": packed(_rows_to_columns(template_rows)),
-        b"long": compress(longest_mixed),
-        b"site": packed(sites_to_map(sites, templates)),
-        b"foot": compress(_FOOTER.pack(footer_bytes)),
-        b"blom": blooms,
+        _HEAD: packed(
+            head_to_map(head)
+            | {
+                "foot": footer_bytes,
+                "runs": _rows_to_columns(template_rows),
+                "long": longest_mixed,
+            }
+        )
     }
+    if len(templates) > 1:
+        sections[_TEMPLATES] = compress("\n".join(templates).encode())
+    if sites:
+        sections[_SITES] = packed(sites_to_map(sites, templates))
+    if blooms:
+        sections[_BLOOMS] = blooms
+    if head.frames:
+        known = [entry.stream_id for entry in head.streams]
+        sections[_FRAMES] = packed(frames_to_list(head.frames, known))
     if sums:
         sections[_SUMS] = struct.pack(f"<{len(sums)}I", *sums)
     if row_sums:
@@ -152,7 +173,7 @@ class SegmentIndex:
                 f"index of version {version}, this is {INDEX_VERSION}: {key}", hint="update ranklog"
             )
         table = data[_PREFIX.size : _PREFIX.size + count * _SECTION.size]
-        if version < 1 or _table_crc(version, count, table) != check:
+        if version not in _VERSIONS or _table_crc(version, count, table) != check:
             raise Corrupt(f"damaged index: {key}")
         sections = {
             tag: (start, length, crc) for tag, start, length, crc in _SECTION.iter_unpack(table)
@@ -161,10 +182,8 @@ class SegmentIndex:
 
     def check(self) -> None:
         """Whether every section is there and undamaged, without unpacking any. Raises Corrupt."""
-        for tag in (
-            *_TAGS,
-            *({_SUMS, _GRAMS, _TIMES, _VARIABLES, _SERIES, _ROW_SUMS} & self._sections.keys()),
-        ):
+        needed = (_HEAD,) if self.version >= VERSION_APART else _TAGS_BEFORE
+        for tag in (*needed, *(_KNOWN & self._sections.keys())):
             self._stored(tag)
 
     def __repr__(self) -> str:
@@ -172,17 +191,43 @@ class SegmentIndex:
 
     @cached_property
     def head(self) -> IndexHead:
-        return self._read(b"head", lambda data: head_from_map(_unpack(data), self.version))
+        return self._read_head[0]
+
+    @cached_property
+    def _read_head(self) -> tuple[IndexHead, int, Sequence[Any], bytes]:
+        """The head; from version 5 on length of the footer, columns of rows, longest mixed tokens."""
+
+        def parse(data: bytes) -> tuple[IndexHead, int, Sequence[Any], bytes]:
+            found = _unpack(data)
+            head = head_from_map(found, self.version, self._frames(found))
+            if self.version < VERSION_APART:
+                return head, 0, (), b""
+            return head, int(found["foot"]), found["runs"], bytes(found["long"])
+
+        return self._read(_HEAD, parse)
+
+    def _frames(self, head: dict[str, Any]) -> Sequence[FrameRef]:
+        """Frames of a section of their own; they are unpacked when they are asked for."""
+        if _FRAMES not in self._sections:
+            return ()
+        offset, length, crc = self._sections[_FRAMES]
+        data = self.data[offset : offset + length]  # a part, so that no cycle holds the index
+        return FrameRefs(partial(_read_frames, data, crc, self.key, head["streams"]["ids"]))
 
     @cached_property
     def templates(self) -> tuple[str, ...]:
         """By tid; [0] is "" and stands for every text."""
-        return self._read(b"tmpl", lambda data: tuple(data.decode().split("\n")))
+        if self._is_without(_TEMPLATES):
+            return ("",)
+        return self._read(_TEMPLATES, lambda data: tuple(data.decode().split("\n")))
 
     @cached_property
     def template_runs(self) -> tuple[Sequence[int], Sequence[int]]:
         """Runs of rows of one template, in row order, without gaps: template and rows of each."""
-        return self._read(b"rows", lambda data: _runs_from_columns(_unpack(data), self.version))
+        if self.version >= VERSION_APART:
+            columns = self._read_head[2]
+            return _told(_HEAD, self.key, lambda: _runs_from_columns(columns, self.version))
+        return self._read(_ROWS, lambda data: _runs_from_columns(_unpack(data), self.version))
 
     @cached_property
     def template_rows(self) -> tuple[TemplateRows, ...]:
@@ -194,7 +239,7 @@ class SegmentIndex:
     @cached_property
     def longest_mixed(self) -> bytes:
         """By tid: length of the longest mixed token, capped at 255."""
-        found = self._read(b"long", bytes)
+        found = self._read_head[3] if self.version >= VERSION_APART else self._read(_LONG, bytes)
         if len(found) != len(self.templates):
             raise Corrupt(f"section long does not fit the templates: {self.key}")
         return found
@@ -213,9 +258,11 @@ class SegmentIndex:
 
     @cached_property
     def sites(self) -> tuple[SiteCount, ...]:
+        if self._is_without(_SITES):
+            return ()
         templates = self.templates
         return self._read(
-            b"site", lambda data: sites_from_map(_unpack(data), self.version, templates)
+            _SITES, lambda data: sites_from_map(_unpack(data), self.version, templates)
         )
 
     @cached_property
@@ -238,14 +285,16 @@ class SegmentIndex:
     @cached_property
     def footer_bytes(self) -> int:
         """How many last bytes of the segment are Parquet's metadata, its length and magic."""
+        if self.version >= VERSION_APART:
+            return self._read_head[1]
         return self._read(
-            b"foot", len if self.version == 1 else lambda data: int(_FOOTER.unpack(data)[0])
+            _FOOT, len if self.version == 1 else lambda data: int(_FOOTER.unpack(data)[0])
         )
 
     @cached_property
     def blooms(self) -> bytes:
         """The filters, one after the other."""
-        return self._stored(b"blom")
+        return b"" if self._is_without(_BLOOMS) else self._stored(_BLOOMS)
 
     @cached_property
     def sums(self) -> tuple[int, ...]:
@@ -321,25 +370,49 @@ class SegmentIndex:
             raise Corrupt(f"bloom filter outside its section: {self.key}")
         return bloom.may_contain(self.blooms, offset, length, key)
 
+    def _is_without(self, tag: bytes) -> bool:
+        """Whether the section was left out, as there was nothing to say."""
+        return self.version >= VERSION_APART and tag not in self._sections
+
     def _stored(self, tag: bytes) -> bytes:
         if tag not in self._sections:
             raise Corrupt(f"index without section {tag.decode(errors='replace')}: {self.key}")
         offset, length, crc = self._sections[tag]
-        data = self.data[offset : offset + length]
-        if len(data) != length or zlib.crc32(data) != crc:
-            raise Corrupt(f"damaged section {tag.decode(errors='replace')}: {self.key}")
-        return data
+        return _sound(self.data[offset : offset + length], length, crc, tag, self.key)
 
     def _read(self, tag: bytes, parse: Callable[[bytes], T]) -> T:
-        data = self._stored(tag)
-        try:
-            if zstandard.frame_content_size(data) > INDEX_SECTION_BYTES_MAX:
-                raise Corrupt(
-                    f"section {tag.decode()} over {INDEX_SECTION_BYTES_MAX} bytes: {self.key}"
-                )
-            return parse(zstandard.ZstdDecompressor().decompress(data))
-        except (*_DAMAGE, zstandard.ZstdError, msgpack.UnpackException) as error:
-            raise Corrupt(f"damaged section {tag.decode()}: {self.key}") from error
+        return _parsed(self._stored(tag), tag, self.key, parse)
+
+
+def _sound(data: bytes, length: int, crc: int, tag: bytes, key: str) -> bytes:
+    if len(data) != length or zlib.crc32(data) != crc:
+        raise Corrupt(f"damaged section {tag.decode(errors='replace')}: {key}")
+    return data
+
+
+def _parsed(data: bytes, tag: bytes, key: str, parse: Callable[[bytes], T]) -> T:
+    def unpacked() -> T:
+        if zstandard.frame_content_size(data) > INDEX_SECTION_BYTES_MAX:
+            raise Corrupt(f"section {tag.decode()} over {INDEX_SECTION_BYTES_MAX} bytes: {key}")
+        return parse(zstandard.ZstdDecompressor().decompress(data))
+
+    return _told(tag, key, unpacked)
+
+
+def _told(tag: bytes, key: str, parse: Callable[[], T]) -> T:
+    """What `parse` gives; what it may raise of damage as Corrupt."""
+    try:
+        return parse()
+    except (*_DAMAGE, zstandard.ZstdError, msgpack.UnpackException) as error:
+        raise Corrupt(f"damaged section {tag.decode()}: {key}") from error
+
+
+def _read_frames(data: bytes, crc: int, key: str, ids: bytes) -> tuple[FrameRef, ...]:
+    """`ids`: of the index's streams, 16 bytes each."""
+    text = ids.hex()
+    known = [text[at : at + 32] for at in range(0, len(text), 32)]
+    stored = _sound(data, len(data), crc, _FRAMES, key)
+    return _parsed(stored, _FRAMES, key, lambda found: frames_from_list(_unpack(found), known))
 
 
 def _unpack(data: bytes) -> Any:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from ranklog import limits
-from ranklog.layout.frame_refs import frame_parts_to_map, frames_with_parts
+from ranklog.layout.frame_refs import contested_from_map, contested_to_map, frames_from_head
 from ranklog.layout.packed import pack_column, pack_pairs, unpack_column, unpack_pairs
 from ranklog.model.frame import Drop, Fence, StreamEnd
 from ranklog.model.index import (
@@ -25,6 +25,7 @@ from ranklog.model.index import (
 )
 from ranklog.model.stream import Stream
 
+VERSION_APART = 5  # frames lie in a section of their own
 _STREAM_FIELDS = tuple(Stream.__slots__)
 _PASS_FIELDS = Pass._fields
 # Indexes of a run name the same streams again and again.
@@ -33,7 +34,7 @@ _ENTRY_FIELDS = ("lines", "text_bytes", "min_ts", "max_ts", "max_iteration")
 
 
 def head_to_map(head: IndexHead) -> dict[str, Any]:
-    """What msgpack writes."""
+    """What msgpack writes; frames are not in it."""
     segment = head.segment
     return {
         "kind": head.kind,
@@ -45,8 +46,7 @@ def head_to_map(head: IndexHead) -> dict[str, Any]:
         "groups": _groups_to_map(head.row_groups, len(head.streams)),
         "columns": list(head.columns),
         "overflow": list(head.overflow),
-        "frames": _frames_to_map(head.frames),
-        **frame_parts_to_map(head.frames),
+        **contested_to_map(head.contested),
         "replaces": list(head.replaces),
         "bloom": head.bloom_key,
         "envelopes": None if head.envelopes is None else list(head.envelopes),
@@ -55,8 +55,11 @@ def head_to_map(head: IndexHead) -> dict[str, Any]:
     }
 
 
-def head_from_map(data: dict[str, Any], version: int) -> IndexHead:
-    """Inverse of `head_to_map`. Raises KeyError, TypeError, ValueError, IndexError on damage."""
+def head_from_map(data: dict[str, Any], version: int, frames: Sequence[FrameRef] = ()) -> IndexHead:
+    """Inverse of `head_to_map`; heads of before version 5 have their frames themselves.
+
+    Raises KeyError, TypeError, ValueError, IndexError on damage.
+    """
     segment, envelopes = data["segment"], data["envelopes"]
     return IndexHead(
         version=version,
@@ -70,7 +73,8 @@ def head_from_map(data: dict[str, Any], version: int) -> IndexHead:
         row_groups=_groups_from_map(data["groups"], version),
         columns=tuple(data["columns"]),
         overflow=tuple(data["overflow"]),
-        frames=frames_with_parts(_frames_from_map(data["frames"]), data.get("frame_parts")),
+        frames=frames_from_head(data) if version < VERSION_APART else frames,
+        contested=contested_from_map(data.get("contested")),
         replaces=tuple(data["replaces"]),
         bloom_key=data["bloom"],
         envelopes=None if envelopes is None else tuple(envelopes),
@@ -93,11 +97,7 @@ def _streams_to_map(entries: Sequence[StreamEntry]) -> dict[str, Any]:
         "ranges": pack_column([_flat(e.ranges) for e in entries]),
         "ranks": pack_column([pack_pairs(e.ranks) for e in entries]),
         # Sparse: most streams have none of these in a batch.
-        "fences": [
-            [i, [[f.hour, _flat(f.ranges)] for f in e.fences]]
-            for i, e in enumerate(entries)
-            if e.fences
-        ],
+        "fences": _fences_to_columns(entries),
         "drops": [
             [i, [[d.lines, d.reason] for d in e.drops]] for i, e in enumerate(entries) if e.drops
         ],
@@ -105,6 +105,32 @@ def _streams_to_map(entries: Sequence[StreamEntry]) -> dict[str, Any]:
         **({"alive": alive} if alive else {}),
         **_passes_to_map(entries),
     }
+
+
+def _fences_to_columns(entries: Sequence[StreamEntry]) -> list[Any]:
+    """Stream, hour and ranges of each fence; [] where there is none."""
+    found = [(i, fence) for i, entry in enumerate(entries) for fence in entry.fences]
+    if not found:
+        return []
+    return [
+        len(found),
+        pack_column([i for i, _ in found]),
+        pack_column([fence.hour for _, fence in found]),
+        pack_column([_flat(fence.ranges) for _, fence in found]),
+    ]
+
+
+def _fences_from_map(data: Sequence[Any], version: int) -> dict[int, tuple[Fence, ...]]:
+    if version < VERSION_APART:
+        return {i: tuple(Fence(h, _pairs(r)) for h, r in items) for i, items in data}
+    found: dict[int, tuple[Fence, ...]] = {}
+    if data:
+        count, *columns = data
+        for i, hour, ranges in zip(
+            *(unpack_column(column, count) for column in columns), strict=True
+        ):
+            found[i] = (*found.get(i, ()), Fence(hour, _pairs(ranges)))
+    return found
 
 
 def _passes_to_map(entries: Sequence[StreamEntry]) -> dict[str, Any]:
@@ -138,7 +164,7 @@ def _streams_from_map(data: dict[str, Any], version: int) -> tuple[StreamEntry, 
     entry = {name: unpack_column(data["entry"][name], count) for name in _ENTRY_FIELDS}
     ranges = map(_pairs, unpack_column(data["ranges"], count))
     ranks = map(_pairs if version == 1 else unpack_pairs, unpack_column(data["ranks"], count))
-    fences = {i: tuple(Fence(h, _pairs(r)) for h, r in items) for i, items in data["fences"]}
+    fences = _fences_from_map(data["fences"], version)
     drops = {i: tuple(Drop(n, reason) for n, reason in items) for i, items in data["drops"]}
     alive = dict(data.get("alive", ()))  # indexes of before have none
     ends = {i: StreamEnd(end, code) for i, end, code in data["ends"]}
@@ -201,8 +227,7 @@ def _groups_to_map(groups: Sequence[RowGroup], streams: int) -> dict[str, Any]:
 
 def _groups_from_map(data: dict[str, Any], version: int) -> tuple[RowGroup, ...]:
     columns, blooms = data["columns"], _pairs(data["bloom"])
-    from_list = _pairs if version == 1 else _chunks_from_list
-    chunks = [from_list(chunk) for chunk in data["chunks"]]
+    chunks = [_chunks_from_list(chunk, version, len(columns)) for chunk in data["chunks"]]
     return tuple(
         RowGroup(
             first_row=data["first"][i],
@@ -223,18 +248,27 @@ def _groups_from_map(data: dict[str, Any], version: int) -> tuple[RowGroup, ...]
 
 
 def _chunks_to_list(chunks: Sequence[tuple[int, int]]) -> list[int]:
-    """(bytes between the last chunk and this one, length) of each, flat: the first is nearly always 0."""
-    flat, end = [], 0
+    """Length of each, then bytes between it and the chunk before, without the zeros at the end: as a
+    rule there is something before the first chunk and nothing between the others."""
+    gaps, end = [], 0
     for offset, length in chunks:
-        flat += [offset - end, length]
+        gaps.append(offset - end)
         end = offset + length
-    return flat
+    while gaps and not gaps[-1]:
+        gaps.pop()
+    return [*(length for _, length in chunks), *gaps]
 
 
-def _chunks_from_list(flat: Sequence[int]) -> list[tuple[int, int]]:
-    """Inverse of `_chunks_to_list`."""
+def _chunks_from_list(flat: Sequence[int], version: int, count: int) -> Sequence[tuple[int, int]]:
+    """Inverse of `_chunks_to_list`, and of what earlier versions wrote, for so many columns."""
+    if version == 1:
+        return _pairs(flat)
+    if version < VERSION_APART:
+        gaps, lengths = flat[::2], flat[1::2]
+    else:
+        lengths, gaps = flat[:count], [*flat[count:], *[0] * (2 * count - len(flat))]
     chunks, end = [], 0
-    for gap, length in zip(flat[::2], flat[1::2], strict=True):
+    for gap, length in zip(gaps, lengths, strict=True):
         chunks.append((end + gap, length))
         end += gap + length
     return chunks
@@ -250,25 +284,4 @@ _BITS_OF = tuple(tuple(bit for bit in range(8) if value >> bit & 1) for value in
 def _bits(data: bytes) -> frozenset[int]:
     return frozenset(
         [at * 8 + bit for at, value in enumerate(data) if value for bit in _BITS_OF[value]]
-    )
-
-
-# --- frames -------------------------------------------------------------------------------------
-def _frames_to_map(frames: Sequence[FrameRef]) -> list[Any]:
-    return [
-        pack_column([frame.agent for frame in frames]),
-        pack_column([frame.number for frame in frames]),
-        b"".join(bytes.fromhex(frame.header_hash) for frame in frames),
-        len(frames),
-    ]
-
-
-def _frames_from_map(data: Sequence[Any]) -> tuple[FrameRef, ...]:
-    agents, numbers, hashes, count = data
-    size = len(hashes) // count if count else 0
-    return tuple(
-        FrameRef(agent, number, hashes[size * i : size * i + size].hex())
-        for i, (agent, number) in enumerate(
-            zip(unpack_column(agents, count), unpack_column(numbers, count), strict=True)
-        )
     )

@@ -2,7 +2,8 @@
 
 Hundreds of sites, with lines of hundreds of ranks each, are most of an index, so each part is packed
 with its like: the times of all sites once, ascending; what a line's bytes exceed its template's by;
-ranks of all lists as steps, then their lines.
+ranks of all lists as steps, then their lines. Most sites have one line, or lines of one rank: their last
+time is their first, and the lines of their only rank are all.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ranklog.model.index import SiteCount
 
 _NAMES = ("call_site", "function", "logger", "level", "tid", "count")
 _TIMES = ("min_ts", "max_ts")
+_VERSION_STEPS = 5
 # Versions 1 and 2 have these as they are.
 _FIELDS = tuple(name for name in SiteCount.__slots__ if name != "ranks")
 _BEFORE_RANKS = -1  # no rank is less: ranks of a list are steps from here
@@ -35,9 +37,8 @@ def sites_to_map(sites: Sequence[SiteCount], templates: Sequence[str]) -> dict[s
     columns = {name: pack_column([getattr(site, name) for site in sites]) for name in _NAMES}
     times = sorted({getattr(site, name) for site in sites for name in _TIMES})
     place = {time: at for at, time in enumerate(times)}
-    columns |= {
-        name: pack_column([place[getattr(site, name)] for site in sites]) for name in _TIMES
-    }
+    columns["min_ts"] = pack_column([place[site.min_ts] for site in sites])
+    columns["max_ts"] = pack_column([place[site.max_ts] - place[site.min_ts] for site in sites])
     sizes = [divmod(site.text_bytes, max(site.count, 1)) for site in sites]
     of_template = [len(template.encode()) for template in templates]
     columns["over"] = pack_column(
@@ -45,8 +46,9 @@ def sites_to_map(sites: Sequence[SiteCount], templates: Sequence[str]) -> dict[s
     )
     columns["rest"] = pack_column([rest for _, rest in sizes])
     # Equal lists of ranks are stored once.
-    lists = {ranks: at for at, ranks in enumerate(dict.fromkeys(site.ranks for site in sites))}
-    columns["ranks"] = pack_column([lists[site.ranks] for site in sites])
+    of_sites = [_without_count(site) for site in sites]
+    lists = {ranks: at for at, ranks in enumerate(dict.fromkeys(of_sites))}
+    columns["ranks"] = pack_column([lists[ranks] for ranks in of_sites])
     return {
         "n": len(sites),
         "site": columns,
@@ -66,14 +68,25 @@ def sites_from_map(
         ranks = _earlier_ranks(data, version)
     else:
         columns = {name: unpack_column(packed[name], count) for name in _NAMES}
-        times = unpack_integers(data["times"])
-        for name in _TIMES:
-            columns[name] = [times[at] for at in unpack_column(packed[name], count)]
+        columns |= _times(data, version)
         columns["text_bytes"] = _text_bytes(packed, columns, templates)
         lists = _lists_from_columns(data["ranks"])
-        ranks = [lists[at] for at in unpack_column(packed["ranks"], count)]
+        places = unpack_column(packed["ranks"], count)
+        if version < _VERSION_STEPS:
+            ranks = [lists[at] for at in places]
+        else:
+            ranks = _with_counts(lists, places, columns["count"])
     values = zip(*(columns[name] for name in _FIELDS), ranks, strict=True)
     return tuple(SiteCount(*of_site) for of_site in values)
+
+
+def _times(data: dict[str, Any], version: int) -> dict[str, list[int]]:
+    """First and last time of each site; from version 5 on the place of the last is a step from the first."""
+    times = unpack_integers(data["times"])
+    first, last = (unpack_column(data["site"][name], data["n"]) for name in _TIMES)
+    if version >= _VERSION_STEPS:
+        last = [at + step for at, step in zip(first, last, strict=True)]
+    return {"min_ts": [times[at] for at in first], "max_ts": [times[at] for at in last]}
 
 
 def _text_bytes(
@@ -89,6 +102,30 @@ def _text_bytes(
 
 
 # --- lists of (rank, lines) ---------------------------------------------------------------------
+def _without_count(site: SiteCount) -> tuple[tuple[int, int], ...]:
+    """The site's ranks; 0 for the lines of an only rank where these are all of the site's."""
+    if len(site.ranks) == 1 and site.ranks[0][1] == site.count:
+        return ((site.ranks[0][0], 0),)
+    return site.ranks
+
+
+def _with_counts(
+    lists: Sequence[tuple[tuple[int, int], ...]], places: Sequence[int], counts: Sequence[int]
+) -> list[tuple[tuple[int, int], ...]]:
+    """Inverse of `_without_count` over all sites."""
+    one = _one_of_equals()
+    of_only = [ranks[0][0] if len(ranks) == 1 and not ranks[0][1] else None for ranks in lists]
+    found = []
+    for at, count in zip(places, counts, strict=True):
+        rank = of_only[at]
+        if rank is None:
+            found.append(lists[at])
+        else:
+            pair = (rank, count)
+            found.append((one(pair, pair),))
+    return found
+
+
 def _lists_to_columns(lists: Sequence[Sequence[tuple[int, int]]]) -> list[Any]:
     """Lengths of the lists; of all lists, ranks as steps; and lines."""
     steps = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -145,6 +146,16 @@ class FrameRef:
     dropped: int = 0
 
 
+class Contested(NamedTuple):
+    """Lines [first, end) that frames claimed with different content; those in the segment are of `frame`,
+    the smallest hash of a header. "" where that is unknown: then nothing says that they differ."""
+
+    stream_id: str
+    first: int
+    end: int
+    frame: str
+
+
 @dataclass(frozen=True, slots=True)
 class IndexHead:
     """Everything but templates, blooms, call sites and the Parquet footer.
@@ -170,7 +181,8 @@ class IndexHead:
     row_groups: tuple[RowGroup, ...]
     columns: tuple[str, ...]
     overflow: tuple[str, ...] = ()
-    frames: tuple[FrameRef, ...] = ()
+    frames: Sequence[FrameRef] = ()
+    contested: tuple[Contested, ...] = ()
     replaces: tuple[str, ...] = ()
     bloom_key: str = "mixed"  # which tokens the blooms hold: layout.grams
     extra: dict[str, object] = field(default_factory=dict)
