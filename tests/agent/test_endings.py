@@ -99,3 +99,22 @@ def test_a_number_that_another_process_gets_has_no_end_yet(endings: Endings) -> 
     assert endings.code(later) is None
     assert endings.is_over(later)
     assert endings.code(later) is None
+
+
+def test_a_process_of_another_pid_namespace_is_not_taken_for_dead(
+    endings: Endings, gone: ProcessFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere = ProcessFiles(WHO, "k", gone.pid, f"{gone.start}@1", {}, False)
+
+    assert not endings.is_over(elsewhere)
+    assert not endings.is_over(elsewhere)
+    assert capsys.readouterr().err.count("another pid namespace") == 1
+    write_exit(tmp_path, "k", 7)
+    assert endings.is_over(elsewhere) and endings.code(elsewhere) == 7
+
+
+def test_a_process_of_this_namespace_is_known_by_its_whole_name() -> None:
+    start = spool.announced_start(os.getpid())
+    assert "@" in start and not spool.is_foreign(start)
+    assert spool.is_alive(os.getpid(), start)
+    assert not spool.is_alive(os.getpid(), "1@" + start.partition("@")[2])

@@ -6,6 +6,7 @@ showed us is the code. Announcements of one process (its captured output, its ow
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +32,7 @@ class Endings:
         self._watched: dict[int, str] = {}  # pid -> when the process that has it began
         self._told: dict[tuple[int, str], int] = {}
         self._gone_at: dict[tuple[int, str], float] = {}
+        self._foreign_told = False
 
     def tell(self, pid: int, start: str, code: int) -> None:
         """A parent in this very process knows."""
@@ -48,6 +50,9 @@ class Endings:
                 self._told[who] = code
         if who in self._told:
             return True
+        if spool.is_foreign(process.start):
+            self._tell_foreign()
+            return False
         if self._watched.get(process.pid) != process.start:
             self._watched[process.pid] = process.start
             self._watch.forget(process.pid)
@@ -59,6 +64,15 @@ class Endings:
             self._watch.settle(process.pid, SETTLE_S)
         gone_at = self._gone_at[who]
         return hurry or not process.launched or self._clock() - gone_at > TOLD_S
+
+    def _tell_foreign(self) -> None:
+        if not self._foreign_told:
+            self._foreign_told = True
+            print(
+                "ranklog: processes of another pid namespace log into this spool: their lines are sent, "
+                "and nobody sees them end (shareProcessNamespace: true)",
+                file=sys.stderr,
+            )
 
     def code(self, process: ProcessFiles) -> int | None:
         """Its exit code (negative: the signal), as far as anybody knows."""

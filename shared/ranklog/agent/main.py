@@ -32,6 +32,8 @@ STOP_S, LAST_REQUEST_S = 12.0, 3.0
 IDLE_S = 2.0
 # Who only asks whether an agent works takes the lock for a moment: that is no other agent.
 LOOKS, LOCK_LOOK_S = 4, 0.03
+# One that is to stay takes over when the other ends.
+STAY_LOOK_S = 0.5
 # With no process alive and the destination down for this long, the spool is left to a later agent.
 ABANDON_S = 3600.0
 # Between two looks of the sending thread while there is nothing to send.
@@ -67,13 +69,16 @@ def run(
     stop: threading.Event,
     options: Options,
     destination: str = "",
+    *,
+    stay: bool = False,
 ) -> None:
-    """Work until nobody logs any more (IDLE_S), `stop` is set, or there is no way out."""
+    """Work until nobody logs any more (IDLE_S; with `stay` for as long as it takes until somebody does),
+    `stop` is set, or there is no way out."""
     collector = Collector(folder, sink, options)
     sending = SendingThread(collector.sender)
     started_at, told_at = time.time(), 0.0
     busy_at = time.monotonic()
-    while not stop.is_set() and time.monotonic() - busy_at < IDLE_S:
+    while not stop.is_set() and (stay or time.monotonic() - busy_at < IDLE_S):
         more = collector.poll(send=False)
         now = time.monotonic()
         if not collector.is_idle:
@@ -81,7 +86,7 @@ def run(
         if now - told_at >= status.PERIOD_S:
             told_at = now
             _tell(folder, collector, destination, started_at)
-        if _is_abandoned(collector, now):
+        if _is_abandoned(collector, now) and not stay:
             break
         if not (folder / "wal").is_dir():  # somebody removed the spool: nothing can be kept
             return
@@ -112,6 +117,7 @@ def work(
     mirror: bool = False,
     host_logs: Sequence[str] = (),
     tails: Sequence[Tail] = (),
+    stay: bool = False,
 ) -> int:
     """An agent for the folder, unless one works on it: 0, or 1 where `once` left something.
 
@@ -135,10 +141,9 @@ def work(
     while True:
         with spool.collector_lock(folder) as ours:
             if not ours:
-                looks -= 1
-                if not looks:
+                looks -= 0 if stay else 1
+                if not looks or stop.wait(STAY_LOOK_S if stay else LOCK_LOOK_S):
                     return 0  # another one does it
-                time.sleep(LOCK_LOOK_S)
                 continue
             (folder / "collector.lock").write_text(str(os.getpid()))
             # Not before: who attaches to another agent need not import what sends.
@@ -148,7 +153,7 @@ def work(
                 collector = Collector(folder, sink, options)
                 left = collector.finish(timeout_s=ONCE_S)
                 return 1 if left or collector.sender.refused else 0
-            run(folder, sink, stop, options, destination)
+            run(folder, sink, stop, options, destination, stay=stay)
         # Who announced itself while we still held the lock relies on us.
         if stop.is_set() or not any(spool.announced(folder)):
             return 0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
-    """Work until nobody logs any more, or tell the status. 1: no agent works, or not all is sent."""
+    """Work until nobody logs any more (--stay: until told to stop), or tell the status. 1: no agent works, or not all is sent."""
     from ranklog.produce import spool
 
     folder = Path(arguments.spool) if arguments.spool else spool.default_spool(os.environ)
@@ -36,6 +36,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     from ranklog.agent.main import work
 
     tails = _tails(arguments)
+    if arguments.once and arguments.stay:
+        raise BadInput("--once ends, --stay does not", hint="give one of them")
     if arguments.once and tails and not any(_files(one) for one in arguments.tail):
         raise BadInput(
             f"no file at {' '.join(arguments.tail)}", hint="--tail takes a folder or a glob"
@@ -50,6 +52,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         tails=tails,
         once=arguments.once,
         mirror=arguments.mirror,
+        stay=arguments.stay,
         host_logs=[arguments.host_logs] if arguments.host_logs else (),
     )
 

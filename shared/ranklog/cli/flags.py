@@ -192,6 +192,9 @@ AGENT = (
     Flag("--launch", "with --tail: the launch's id (default: as --run)", "ID"),
     Flag("--rank-from", "with --tail: an expression whose group is the rank in a path", "REGEX"),
     Flag("--once", "send what is there, and end"),
+    Flag(
+        "--stay", "work until told to stop, also while nobody logs: for a service, a sidecar, a DaemonSet"
+    ),
     Flag("--mirror", "copy captured output to this console"),
     Flag(
         "--host-logs",

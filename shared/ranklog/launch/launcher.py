@@ -68,7 +68,7 @@ class Launcher:
             identity=rank.identity,
             incarnation=incarnation,
             pid=process.pid,
-            start=spool.process_start(process.pid),
+            start=spool.announced_start(process.pid),
             files=files,
             launched=True,
         )

@@ -116,7 +116,7 @@ class Parent:
             identity=program.identity,
             incarnation=incarnation,
             pid=pid,
-            start=spool.process_start(pid),
+            start=spool.announced_start(pid),
             files=files | ({spool.DEFS: defs.name} if defs.exists() else {}),
             launched=True,
             labels=program.labels,

@@ -134,7 +134,7 @@ class Watch:
             identity=rank.identity,
             incarnation=rank.incarnation,
             pid=pid,
-            start=spool.process_start(pid),
+            start=spool.announced_start(pid),
             files=files | ({spool.DEFS: defs.name} if defs.exists() else {}),
             launched=hasattr(context, "subprocess_handlers"),
         )

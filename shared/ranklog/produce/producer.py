@@ -86,7 +86,7 @@ class Producer(ProducerFields):
             identity=identity,
             incarnation=spool.new_incarnation(),
             pid=os.getpid(),
-            start=spool.process_start(os.getpid()),
+            start=spool.announced_start(os.getpid()),
             files={},
             launched=launched,
             metadata=metadata or {},
@@ -409,7 +409,7 @@ class Producer(ProducerFields):
             identity=replace(self.process.identity, role=WORKER),
             incarnation=spool.new_incarnation(),
             pid=os.getpid(),
-            start=spool.process_start(os.getpid()),
+            start=spool.announced_start(os.getpid()),
             files={},
             launched=False,
         )

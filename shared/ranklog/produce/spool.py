@@ -195,8 +195,34 @@ def process_start(pid: int) -> str:
     return stat.rpartition(")")[2].split()[19]
 
 
+def announced_start(pid: int) -> str:
+    """As `process_start`, with the namespace in which the pid means something: containers may share a
+    spool and number their processes each for itself."""
+    start, namespace = process_start(pid), _pid_namespace()
+    return f"{start}@{namespace}" if start and namespace else start
+
+
+def is_foreign(start: str) -> bool:
+    """Whether a process that announced itself is one whose pid means nothing here."""
+    namespace = start.partition("@")[2]
+    return bool(namespace) and namespace != _pid_namespace()
+
+
+def _pid_namespace() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid").strip("pid:[]")
+    except OSError:
+        return ""
+
+
 def is_alive(pid: int, start: str) -> bool:
-    """Whether this very process runs still: not a zombie, and not a later one with its pid."""
+    """Whether this very process runs still: not a zombie, and not a later one with its pid.
+
+    One of another pid namespace is taken to run: taken for dead, its later lines would be lost.
+    """
+    if is_foreign(start):
+        return True
+    start = start.partition("@")[0]
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
