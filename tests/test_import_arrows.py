@@ -41,7 +41,7 @@ ARROWS = {
     "compact": {"model", "layout", "plan", "store", "ingest", "delete"},
     "delete": {"model", "layout", "store", "plan", "answer"},
     "server": {"client", "ingest", "store", "stream", "upkeep"},
-    "upkeep": {"client", "compact", "delete", "layout", "store"},
+    "upkeep": {"access", "client", "compact", "delete", "ingest", "layout", "store"},
     "client": {
         # an audit reads segments as a merge does
         "compact",
@@ -56,11 +56,13 @@ ARROWS = {
         "telemetry",
         "store",
     },
+    "admin": {"access", "answer", "client", "delete", "ingest", "model", "store", "stream"},
     "tensorboard": {"model", "plan", "telemetry", "client"},
     "demo": {"model", "produce", "launch", "stream", "ingest", "rules", "store"},
     "serverless": {"api", "client", "scan", "store", "access", "ingest", "objectives"},
     "api": {
         "access",
+        "admin",
         "objectives",
         "model",
         "client",
@@ -75,10 +77,11 @@ ARROWS = {
     },
     "cli": {
         "access",
+        "admin",
+        "objectives",
         "model",
         "delete",
         "client",
-        "objectives",
         "tensorboard",
         "answer",
         "api",

@@ -2,9 +2,12 @@
 
 Trigger: schedules, `{"work": "recent"}` (the hours that run and ended last) and `{"work": "all"}` (every hour, late
     arrivals, pointers); and the queue of tasks that these fill, one task each.
-Reads: tenants, indexes, segments, tombstones and pins in the store's bucket (LIST, GET).
+Reads: tenants, indexes, segments, tombstones and pins in the store's bucket (LIST, GET); frames that wait for
+    their tenant's quota, its rules and quotas, and what was counted for it (LIST, GET); quarantine.
 Writes: merged segments, indexes and bundles, leases under `compaction/` (PUT); what is replaced and has had its
-    grace, orphans and old pointers are removed (DELETE); tasks into the queue.
+    grace, orphans and old pointers are removed (DELETE); frames that waited, as ingest does, and what they
+    took of the quota (PUT, DELETE); old quarantine is removed (DELETE), and the log of actions says so (PUT);
+    tasks into the queue.
 Retries: a task whose time is up puts its rest into the queue. One that fails comes again, three times in all,
     then goes to the queue of failures. It can be stopped at any moment and run beside others: leases and the
     queue's groups only save work.
@@ -23,6 +26,7 @@ from ranklog.serverless.settings import TASKS, FunctionSettings, read_settings
 from ranklog.serverless.tasks import RECENT, Task, put_tasks, scheduled_work, tasks_of_event
 from ranklog.store import Store, open_store
 from ranklog.store.aws import aws_client
+from ranklog.upkeep.frames import expire_quarantine, release_tenant
 from ranklog.upkeep.passes import compact_tenant
 from ranklog.upkeep.tenants import tenants
 
@@ -58,6 +62,11 @@ def _fan_out(work: str) -> int:
 def _compact(task: Task, context: Any) -> None:
     settings, store, queue = _resources()
     logger.append_keys(tenant=task.tenant, hour=task.hour)
+    if task.hour in (None, time.time_ns() // HOUR_NS) and not task.after:
+        released = release_tenant(store, task.tenant)
+        logger.info("released", extra={"frames": released.frames, "left": released.left})
+    if task.hour is None and not task.after:
+        expire_quarantine(store, [task.tenant, None], who="compact function")
     report = compact_tenant(
         store,
         task.tenant,

@@ -109,6 +109,12 @@ KEYS_PER_TENANT_MAX = 100
 # What a process counted for a tenant is written, and quotas and what other processes counted are read
 # again, after this: so late is a quota over several processes.
 METER_AGE_S_MAX = 10.0
+# Ingest counts for its tenants, too, and writes an object for each: less often where there is no quota.
+METER_UNLIMITED_AGE_S = 60.0
+# Frames over a tenant's quota that are stored together when there is room: a batch as ingest takes it.
+WAITING_FRAMES_PER_BATCH = 1_000
+# Quarantine is kept so long after a frame came, and so long after it was stored by `replay`.
+QUARANTINE_KEPT_DAYS, REPLAYED_KEPT_DAYS = 30, 7
 # Tenants that a process counts for, some 1 KiB each; past it half of the idle ones are forgotten.
 METERED_TENANTS_MAX = 4_096
 # Ingest reads a tenant's ingest keys again after this: a revoked one verifies nothing from then on.
@@ -343,3 +349,7 @@ REQUEST_BYTES_MAX = 4_500_000
 RESPONSE_BYTES_MAX = 4_500_000
 # Lines of one page where no limit is given; the next page has a cursor.
 API_PAGE_LINES_MAX = 10_000
+# Segments that one audit through the API reads: a minute's work. Over it: a run at a time, or the store.
+API_AUDIT_BYTES_MAX = 1 << 30
+# Records of the quarantine that one request stores; `left` says how many wait.
+QUARANTINE_REPLAY_MAX = 1_000

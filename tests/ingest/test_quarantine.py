@@ -14,8 +14,9 @@ from ranklog.client import Client
 from ranklog.errors import NotFound
 from ranklog.ingest import records
 from ranklog.ingest.batch import IngestReport, ingest_batch
-from ranklog.ingest.quarantine import Entry, find_entry, list_entries
+from ranklog.ingest.quarantine import Entry, expire, find_entry, list_entries, mark_replayed
 from ranklog.ingest.replay import replay_entry
+from ranklog.limits import DAY_NS
 from ranklog.model.record import Record
 from ranklog.store.memory import MemoryStore
 from ranklog.stream.frames import encode_frame, seal_frame
@@ -173,3 +174,27 @@ def test_a_version_that_can_be_read_by_now_is_replayed() -> None:
     store.put(entry.key, bytes(data))
     assert replay(store, entry) == ("replayed", 1, "")
     assert texts(store) == ["a"]
+
+
+def test_quarantine_is_kept_30_days_and_what_was_stored_a_week() -> None:
+    store = MemoryStore()
+    ingest(store, frame("a"), b"junk", frame("a\nb"))
+    [entry] = list_entries(store, "acme")
+    arrived = entry.arrival_ns
+    assert expire(store, "acme", arrived + 30 * DAY_NS - 1) == {}
+    mark_replayed(store, entry, arrived + DAY_NS)
+    assert expire(store, "acme", arrived + 8 * DAY_NS - 1) == {}
+    assert expire(store, "acme", arrived + 8 * DAY_NS) == {"replayed": 1}
+    assert list(store.list("acme/quarantine/")) == []
+    assert expire(store, None, arrived + 30 * DAY_NS) == {"malformed": 1}
+    assert list(store.list("_unknown/")) == []
+    assert texts(store) == ["a"]
+
+
+def test_a_removal_that_was_cut_short_is_ended_by_the_next() -> None:
+    store = MemoryStore()
+    ingest(store, b"junk")
+    store.delete(next(store.list("_unknown/")).key)
+    assert len(list(store.list("_unknown/"))) == 1
+    assert expire(store, None, T0) == {}
+    assert list(store.list("_unknown/")) == []

@@ -21,10 +21,18 @@ from dataclasses import dataclass, field
 from ranklog.access.policy import Policy, read_policy
 from ranklog.errors import Corrupt, NotFound, OverQuota, RanklogError
 from ranklog.layout import keys
-from ranklog.limits import HOUR_NS, METER_AGE_S_MAX, METERED_TENANTS_MAX, SECOND_NS
+from ranklog.limits import (
+    HOUR_NS,
+    METER_AGE_S_MAX,
+    METER_UNLIMITED_AGE_S,
+    METERED_TENANTS_MAX,
+    SECOND_NS,
+)
 from ranklog.store.protocol import Store
 
 INGESTED, SCANNED, REQUESTS, REFUSED = "ingest_bytes", "scan_bytes", "requests", "refused"
+# Bytes of frames that ingest stored, whichever way they came, and frames that waited for the quota.
+STREAMED, PARKED = "stream_bytes", "parked"
 # A request that found as many others at once may come again after this.
 _AT_ONCE_WAIT_S = 1
 
@@ -38,7 +46,9 @@ class _Hour:
     others: Counter[str] = field(default_factory=Counter)
     policy: Policy = field(default_factory=Policy)
     synced_s: float = float("-inf")
+    written_s: float = float("-inf")
     changed: bool = False
+    resumed: bool = False
     at_once: int = 0
 
 
@@ -52,11 +62,14 @@ class Meter:
         clock_ns: Callable[[], int] = time.time_ns,
         clock_s: Callable[[], float] = time.monotonic,
         process: str = "",
+        resume: bool = False,
     ) -> None:
+        """`process` names its objects; `resume`: one of that name counted before, and it goes on from there."""
         self._store = store
         self._clock_ns = clock_ns
         self._clock_s = clock_s
         self._process = process or uuid.uuid4().hex
+        self._resume = resume
         self._tenants: dict[str, _Hour] = {}
         self._ended: list[tuple[str, _Hour]] = []  # hours that are over and not yet written
         self._lock = threading.Lock()
@@ -77,6 +90,38 @@ class Meter:
             counts = self._hour(tenant)
             counts.own[kind] += count
             counts.changed = True
+
+    def check(self, tenant: str, kind: str, asked: int = 0) -> None:
+        """Raises OverQuota where the tenant has used what it may, `asked` of it not counted yet."""
+        with self._lock:
+            counts = self._hour(tenant)
+            due = self._clock_s() - counts.synced_s >= self._age_s(counts)
+            if due:
+                counts.synced_s = self._clock_s()
+        if due:
+            self._sync(tenant, counts)
+        with self._lock:
+            self._check(tenant, counts, kind, asked)
+
+    def used(self, tenant: str, kind: str) -> int:
+        """What all processes used of it this hour, as far as this one knows."""
+        with self._lock:
+            counts = self._hour(tenant)
+            return counts.own[kind] + counts.others[kind]
+
+    def flush_due(self) -> None:
+        """Write what was counted, of tenants that were not written for a while."""
+        now_s = self._clock_s()
+        with self._lock:
+            waiting = [
+                (name, counts)
+                for name, counts in self._tenants.items()
+                if counts.changed and now_s - counts.written_s >= self._age_s(counts)
+            ]
+            waiting += self._ended
+            self._ended = []
+        for tenant, counts in waiting:
+            self._write(tenant, counts)
 
     def flush(self) -> None:
         """Write what was counted and not yet written, as far as the store takes it."""
@@ -107,7 +152,13 @@ class Meter:
             counts.at_once += 1
         return counts
 
-    def _check(self, tenant: str, counts: _Hour, kind: str) -> None:
+    @staticmethod
+    def _age_s(counts: _Hour) -> float:
+        """How old what is known of a tenant may be."""
+        limited = counts.policy.quotas.ingest_bytes_per_hour is not None
+        return METER_AGE_S_MAX if limited or not counts.own[STREAMED] else METER_UNLIMITED_AGE_S
+
+    def _check(self, tenant: str, counts: _Hour, kind: str, asked: int = 0) -> None:
         quotas = counts.policy.quotas
         most = quotas.requests_at_once
         if most is not None and counts.at_once >= most:
@@ -116,13 +167,17 @@ class Meter:
                 hint="wait for one of them",
                 retry_after_s=_AT_ONCE_WAIT_S,
             )
-        quota = {INGESTED: quotas.ingest_bytes_per_hour, SCANNED: quotas.scan_bytes_per_hour}.get(
-            kind
-        )
-        used = counts.own[kind] + counts.others[kind]
+        quota = {
+            INGESTED: quotas.ingest_bytes_per_hour,
+            STREAMED: quotas.ingest_bytes_per_hour,
+            SCANNED: quotas.scan_bytes_per_hour,
+        }.get(kind)
+        used = counts.own[kind] + counts.others[kind] + asked
+        if kind == INGESTED:  # what came past the API is sent as well
+            used = max(used, counts.own[STREAMED] + counts.others[STREAMED])
         if quota is not None and used >= quota:
             left_ns = HOUR_NS - self._clock_ns() % HOUR_NS
-            what = "sent" if kind == INGESTED else "scanned"
+            what = "scanned" if kind == SCANNED else "sent"
             raise OverQuota(
                 f"tenant {tenant!r} has {what} {used} bytes this hour, quota {quota}",
                 hint="narrow the question, or wait for the next hour"
@@ -155,12 +210,16 @@ class Meter:
             counts.policy = read_policy(self._store, tenant)
             found = read_hour(self._store, tenant, counts.hour, leave_out=self._process)
             counts.others = found
+            if self._resume and not counts.resumed:
+                counts.own.update(read_own(self._store, tenant, counts.hour, self._process))
+                counts.resumed = True
         except RanklogError:
             pass  # what was known before holds until the store answers
 
     def _write(self, tenant: str, counts: _Hour) -> None:
         with self._lock:
             said, counts.changed = dict(counts.own), False
+            counts.written_s = self._clock_s()
         try:
             key = keys.usage_key(tenant, counts.hour, self._process)
             self._store.put(key, json.dumps({"version": 1, "counts": said}).encode())
@@ -185,6 +244,15 @@ def read_hour(store: Store, tenant: str, hour: int, *, leave_out: str = "") -> C
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise Corrupt(f"{info.key} holds no counts: {error}") from error
     return total
+
+
+def read_own(store: Store, tenant: str, hour: int, process: str) -> Counter[str]:
+    """What a process of that name counted in an hour."""
+    try:
+        said = json.loads(store.get(keys.usage_key(tenant, hour, process)))["counts"]
+        return Counter({str(name): int(count) for name, count in said.items()})
+    except (NotFound, ValueError, KeyError, TypeError, AttributeError):
+        return Counter()
 
 
 def read_usage(store: Store, tenant: str, hours: range) -> dict[int, Counter[str]]:

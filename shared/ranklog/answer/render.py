@@ -20,6 +20,7 @@ _LISTS = (
     "dropped",
     "deleted",
     "conflicts",
+    "waiting",
     "quiet",
     "since",
     "skipped_tasks",

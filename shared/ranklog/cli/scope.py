@@ -71,6 +71,8 @@ def say_completeness(console: Console, completeness: Completeness, zone: tzinfo)
         console.note(f"{lines:,} lines of {_ranks(two)} came in two versions, of which one is shown")
     if completeness.state == "complete":
         return
+    for one in completeness.waiting:
+        console.note(f"{one['frames']:,} frames wait for the tenant's quota (ranklog usage)")
     parts = [f"not complete: {completeness.state}"]
     if completeness.skipped_tasks:
         parts.append(_skipped(completeness.skipped_tasks))

@@ -15,6 +15,7 @@ from ranklog import limits
 from ranklog.client.catalog import Catalog
 from ranklog.client.index_files import index_files_of
 from ranklog.client.indexes import IndexCache
+from ranklog.client.waiting import WaitingFrames
 from ranklog.delete.tombstones import TombstoneCache
 from ranklog.errors import Cancelled
 from ranklog.layout import keys
@@ -77,6 +78,7 @@ class Reader:
     indexes: IndexCache
     catalog: Catalog = field(init=False)
     tombstones: TombstoneCache = field(init=False)
+    waiting: WaitingFrames = field(init=False)
     facts: Facts = field(default_factory=Facts)
     flights: Flights = field(init=False)
     concurrency: int = 2
@@ -92,6 +94,7 @@ class Reader:
 
         self.catalog = Catalog(self.store, self.tenant, self.indexes)
         self.tombstones = TombstoneCache(self.store, self.tenant)
+        self.waiting = WaitingFrames(self.store, self.tenant)
         self.flights = Flights()
 
     @property

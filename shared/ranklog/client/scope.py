@@ -116,6 +116,8 @@ def open_scope(
         listing = replace(listing, defaulted=cursor.defaulted)
     scope = load_scope(reader, launches, listing)
     _judge_by_imports(reader, scope, points=points)
+    if scope.judged.state != "complete":
+        scope.judged = replace(scope.judged, waiting=reader.waiting.load())
     fill_report(scope, report)
     return scope
 

@@ -37,11 +37,14 @@ class RunUsage:
 @dataclass(slots=True)
 class StoredUsage:
     """Bytes of all objects by what they are (data, index, …), of segments and indexes by event day
-    (`late`: those that share objects by day of arrival), and launches."""
+    (`late`: those that share objects by day of arrival), and launches. `waiting`: frames over the quota;
+    `quarantined`: frames that can't be stored, and those that were since."""
 
     bytes_by_kind: Counter[str] = field(default_factory=Counter)
     bytes_by_day: Counter[str] = field(default_factory=Counter)
     objects: int = 0
+    waiting: int = 0
+    quarantined: int = 0
     runs: dict[str, RunUsage] = field(default_factory=dict)
 
 
@@ -53,6 +56,8 @@ def stored_usage(reader: Reader, query: q.Query) -> StoredUsage:
         kind, _, rest = info.key.removeprefix(prefix).partition("/")
         usage.objects += 1
         usage.bytes_by_kind[kind] += info.length
+        usage.waiting += kind == "waiting"
+        usage.quarantined += kind == "quarantine" and not info.key.endswith(".json")
         if kind in ("data", "index"):
             usage.bytes_by_day[rest.partition("/")[0]] += info.length
     scope = open_scope(reader, query, None, Report(), points=True)

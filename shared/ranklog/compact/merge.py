@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from ranklog.compact.contents import Contents
+from ranklog.compact.contest import Contest
 from ranklog.compact.lines import read_lines
 from ranklog.compact.points import read_points
 from ranklog.compact.streams import Described, Hidden, Streams, rows_that_count
@@ -37,6 +38,7 @@ from ranklog.layout.point_rows import PointRows
 from ranklog.layout.rows import I64, Rows, StreamRows
 from ranklog.limits import COMPACT_SPLIT_BYTES_MIN
 from ranklog.model.frame import KIND_POINT
+from ranklog.model.index import Contested, FrameRef
 from ranklog.store.protocol import Store
 
 
@@ -74,13 +76,14 @@ def merge(
         failed |= {index.key: "its segment has other rows than it was given" for index in odd}
         chosen, segments = _without(odd, chosen, segments, failed)
         made = material(contents.kind, chosen, segments, hidden)
-    counted = rows_that_count(made.rows, made.streams.hidden)
+    contest = Contest(made.streams)
+    counted = rows_that_count(made.rows, made.streams.hidden, contest.losers(made.rows))
     stored = sum(len(data) for data in segments if data is not None)
     parts = split_runs(made.rows, counted, stored)
     replaces = _replaces(contents, chosen)
     place = contents.folder.place(COMPACTED, _digest(chosen), str(len(chosen)))
     key = place.index_key(contents.kind, _bounds(contents.names(chosen)))
-    besides = _besides(made, parts, replaces)
+    besides = _besides(made, parts, replaces, contest.contested())
     merged = Merged(key, replaces, False, rows=len(counted), failed=failed)
     merged.hidden = len(made.rows) - len(counted)
     data = _put_segments(store, place, made, parts, besides, merged)
@@ -186,7 +189,12 @@ def split_runs(rows: StreamRows, chosen: I64, stored: int) -> list[I64]:
     return [rows_ for rows_ in found if len(rows_)]
 
 
-def _besides(made: Material, parts: Sequence[I64], replaces: tuple[str, ...]) -> list[Beside]:
+def _besides(
+    made: Material,
+    parts: Sequence[I64],
+    replaces: tuple[str, ...],
+    contested: Sequence[Contested],
+) -> list[Beside]:
     """What each index says beside its rows: of a stream, where it has rows; all else in the first."""
     home: dict[int, int] = {}
     for i, part in enumerate(parts):
@@ -195,8 +203,20 @@ def _besides(made: Material, parts: Sequence[I64], replaces: tuple[str, ...]) ->
     notes: list[dict[int, StreamNotes]] = [{} for _ in range(max(1, len(parts)))]
     for place, note in made.streams.notes.items():
         notes[home.get(place, 0)][place] = note
-    besides = [Beside(notes=one) for one in notes]
-    besides[0] = replace(besides[0], frames=tuple(made.streams.frames), replaces=replaces)
+    of_stream = {name: home.get(place, 0) for name, place in made.streams.places.items()}
+    frames: list[list[FrameRef]] = [[] for _ in notes]
+    for frame in made.streams.frames:
+        # where its rows are, so that the index tells whose they are
+        for i in {of_stream.get(part[0], 0) for part in frame.parts or ()} or {0}:
+            frames[i].append(frame)
+    disputed: list[list[Contested]] = [[] for _ in notes]
+    for one in contested:
+        disputed[of_stream.get(one.stream_id, 0)].append(one)
+    besides = [
+        Beside(note, tuple(of_part), tuple(lines))
+        for note, of_part, lines in zip(notes, frames, disputed, strict=True)
+    ]
+    besides[0] = replace(besides[0], replaces=replaces)
     return besides
 
 

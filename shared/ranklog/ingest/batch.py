@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ranklog.ingest.apart import ingest_apart
 from ranklog.ingest.commit import Place, put_manifests
 from ranklog.ingest.floors import Policies
 from ranklog.ingest.gather import fill_iteration, gather, merge_values
 from ranklog.ingest.hours import Part, distinct_rows, split_hours
-from ranklog.ingest.parts import Batch, IngestReport, frame_ref
+from ranklog.ingest.parts import Batch, IngestReport, frames_beside
 from ranklog.ingest.points import ingest_points
+from ranklog.ingest.quarantine import FAILED, BadFrame, keep
 from ranklog.ingest.records import Received, read_records
 from ranklog.ingest.shares import sharing
 from ranklog.layout import keys
@@ -31,6 +33,7 @@ from ranklog.store.protocol import Store
 if TYPE_CHECKING:
     from ranklog.access.seals import Seals
     from ranklog.delete.retention import Policy
+    from ranklog.ingest.allowance import Allowance
     from ranklog.rules.ruleset import RuleSet
 
     # One set for all, or a tenant's own.
@@ -46,6 +49,7 @@ def ingest_batch(
     rules: Rules = None,
     seals: Seals | None = None,
     policies: Policies | None = None,
+    allowance: Allowance | None = None,
     source: str,
     first: str,
     last: str,
@@ -55,19 +59,33 @@ def ingest_batch(
     `source`, `first`, `last` name where the records come from; the same names and records again
     commit nothing twice. When this returns, every good line is committed and every bad frame is in
     quarantine; with `seals`, only a frame whose MAC proves its tenant, or whose tenant requires none, is
-    good. Raises what the store raises (StoreFull, Unavailable): then call it again.
+    good. With an `allowance`, what is over a tenant's quota waits in the store (`ingest.waiting`). Raises
+    what the store raises (StoreFull, Unavailable): then call it again.
     """
-    received, bad = read_records(records, store, source, seals)
-    report = ingest_frames(
-        received,
-        store=store,
-        rules=rules,
-        policies=policies,
-        source=source,
-        first=first,
-        last=last,
-    )
-    report.bad = bad
+    if allowance is not None:
+        allowance.begin()
+    read = read_records(records, store, source, seals, allowance)
+    by_sequence = {record.sequence: record for record in records}
+
+    def ingest(frames: Sequence[Received], first: str, last: str) -> IngestReport:
+        return ingest_frames(
+            frames,
+            store=store,
+            rules=rules,
+            policies=policies,
+            source=source,
+            first=first,
+            last=last,
+        )
+
+    def keep_failed(item: Received, why: str) -> BadFrame:
+        return keep(store, by_sequence[item.sequence], FAILED, why, source)
+
+    report = ingest_apart(read.received, first, last, ingest, keep_failed)
+    report.bad = [*read.bad, *report.bad]
+    report.parked = read.parked
+    if allowance is not None:
+        allowance.settle(read.parked)
     return report
 
 
@@ -107,7 +125,7 @@ def _ingest_lines(
     batch: Batch, frames: Sequence[Received], rules: RuleSet | None, policy: Policy
 ) -> None:
     gathered = gather(frames)
-    order = distinct_rows(gathered.rows)
+    order = distinct_rows(gathered.rows, frames)
     facts = find_facts(gathered.rows)
     rows = fill_iteration(_apply_rules(gathered.rows, facts, rules, batch.report))
     batch.report.repeated += len(rows) - len(order)
@@ -116,13 +134,12 @@ def _ingest_lines(
     def build(part: Part, beside: Beside) -> BuiltSegment:
         return build_segment(rows, facts, part.chosen, rows.metadata, beside)
 
-    beside = Beside(frames=tuple(frame_ref(item) for item in frames))  # in one of its indexes
-    for part in split_hours(rows, order, gathered.notes):
+    parts = split_hours(rows, order, gathered.notes)
+    for part, beside in zip(parts, frames_beside(rows, parts, frames), strict=True):
         batch.commit(KIND_LINE, rows, part, beside, build, build_notes)
         batch.report.lines += len(part.chosen)
         text_bytes = rows.offsets[part.chosen + 1] - rows.offsets[part.chosen]
         batch.report.text_bytes += int(text_bytes.sum())
-        beside = Beside()
 
 
 def _by_tenant(received: Sequence[Received]) -> Iterable[tuple[str, list[Received]]]:

@@ -12,7 +12,9 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from ranklog.access.meter import Meter
 from ranklog.access.seals import Seals
+from ranklog.ingest.allowance import Allowance
 from ranklog.ingest.batch import IngestReport, ingest_batch
 from ranklog.ingest.shares import keep_measures
 from ranklog.ingest.tenant_rules import TenantRules
@@ -39,17 +41,26 @@ def ingest_stream(
     Raises what the store and the stream raise: what was reported is stored, call it again for the rest.
     """
     rules, seals = TenantRules(store), Seals(store)
-    consumer = "ingest-" + hashlib.blake2b(store.url.encode(), digest_size=8).hexdigest()
+    consumer = consumer_of(store)
     source = f"disk-{stream.identity}"
+    allowance = Allowance(Meter(store, process=f"{consumer}-{stream.identity}", resume=True))
     for batch in _batches(stream.read(stream.checkpoint(consumer))):
         first, last = batch[0].sequence, batch[-1].sequence
         report = ingest_batch(
-            batch, store=store, rules=rules, seals=seals, source=source, first=first, last=last
+            batch,
+            store=store,
+            rules=rules,
+            seals=seals,
+            allowance=allowance,
+            source=source,
+            first=first,
+            last=last,
         )
         if recorder is not None:
             keep_measures(report, recorder, time.time_ns())
         stream.commit(consumer, last)
         yield report
+    allowance.meter.flush()
 
 
 def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:

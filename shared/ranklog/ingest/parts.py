@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
+
+import numpy as np
 
 from ranklog.delete.retention import Policy
 from ranklog.ingest.commit import (
@@ -20,10 +22,11 @@ from ranklog.ingest.floors import above_floor
 from ranklog.ingest.hours import Part
 from ranklog.ingest.quarantine import BadFrame
 from ranklog.ingest.records import Received
-from ranklog.layout.build import Beside, BuiltSegment, StreamNotes
-from ranklog.layout.rows import I64, StreamRows
 from ranklog.ingest.shares import Share
-from ranklog.model.index import FrameRef
+from ranklog.layout.build import Beside, BuiltSegment, StreamNotes
+from ranklog.layout.claims import contested_in
+from ranklog.layout.rows import I64, StreamRows
+from ranklog.model.index import Contested, FrameRef
 from ranklog.store.protocol import Store
 
 R = TypeVar("R", bound=StreamRows)
@@ -32,7 +35,7 @@ R = TypeVar("R", bound=StreamRows)
 @dataclass(slots=True)
 class IngestReport:
     """What a batch became. `repeated`: rows dropped as duplicates within the batch; `refused`: rows
-    older than the tenant keeps.
+    older than the tenant keeps; `parked`: the tenant of each frame that waits for room.
 
     `committed` and `already` are keys of indexes; `rules_failed`: rule -> reason; `shares`: tenant -> what
     of this is its own.
@@ -48,11 +51,12 @@ class IngestReport:
     committed: list[str] = field(default_factory=list)
     already: list[str] = field(default_factory=list)
     bad: list[BadFrame] = field(default_factory=list)
+    parked: list[str] = field(default_factory=list)
     rules_failed: dict[str, str] = field(default_factory=dict)
+    shares: dict[str, Share] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-    shares: dict[str, Share] = field(default_factory=dict)
 class Batch:
     """Where parts go, and what became of them. `place` is of the late part."""
 
@@ -101,6 +105,42 @@ class Batch:
             index = build_notes(rows, beside, bounds)
         (report.committed if put_index(store, key, index) else report.already).append(key)
         report.index_bytes += len(index)
+
+
+def frames_beside(
+    rows: StreamRows, parts: Sequence[Part], frames: Sequence[Received]
+) -> list[Beside]:
+    """What the index of each part says of the batch's frames: of those with rows in it, so that it tells
+    whose its rows are, and in the first of those without any."""
+    refs = [frame_ref(item) for item in frames]
+    contested = contested_in(refs)
+    if len(parts) == 1:
+        return [Beside(frames=tuple(refs), contested=contested)]
+    ends = np.cumsum([item.frame.rows for item in frames])
+    found = []
+    told: set[int] = set()
+    for part in parts:
+        # an index of a row -> the first frame that ends behind it
+        places = np.unique(np.searchsorted(ends, part.chosen, "right")).tolist()
+        found.append([refs[place] for place in places])
+        told.update(places)
+    rest = [ref for place, ref in enumerate(refs) if place not in told]
+    found[:1] = [[*rest, *found[0]]] if found else []
+    return [
+        Beside(frames=tuple(of_part), contested=_of_part(rows, part, contested))
+        for part, of_part in zip(parts, found, strict=True)
+    ]
+
+
+def _of_part(rows: StreamRows, part: Part, contested: Sequence[Contested]) -> tuple[Contested, ...]:
+    """Those of which a line is in the part."""
+    found = []
+    for one in contested:
+        seq = rows.seq[part.chosen]
+        own = rows.stream[part.chosen] == rows.stream_ids.index(one.stream_id)
+        if (own & (one.first <= seq) & (seq < one.end)).any():
+            found.append(one)
+    return tuple(found)
 
 
 def frame_ref(item: Received) -> FrameRef:

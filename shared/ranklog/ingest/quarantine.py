@@ -4,6 +4,8 @@
     <tenant>/quarantine/<arrival day>/<source>.<sequence>.json            why, when, how large
     <tenant>/quarantine/<arrival day>/<source>.<sequence>.replayed.json   that it is stored now
 
+It is kept for QUARANTINE_KEPT_DAYS, and for REPLAYED_KEPT_DAYS where it was stored: `expire` removes it.
+
 The tenant is the one that the frame claims, `_unknown` where it claims none. A record that comes again
 is set aside again under the same key; a shard never waits for it.
 """
@@ -11,18 +13,21 @@ is set aside again under the same key; a shard never waits for it.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from ranklog.errors import BadInput, Corrupt, NewerVersion, NotFound, RanklogError
 from ranklog.layout import keys
+from ranklog.limits import DAY_NS, QUARANTINE_KEPT_DAYS, REPLAYED_KEPT_DAYS
 from ranklog.model.record import Record
 from ranklog.store.protocol import Store
 from ranklog.stream.frames import peek_header
 
 NOTE, REPLAYED = ".json", ".replayed.json"
 # kind of the error -> reason, a word that programs may rely on
+FAILED = "failed"  # ingest itself broke on it
 REASONS = {
     "corrupt": "malformed",
     "newer_version": "unknown_version",
@@ -78,22 +83,26 @@ class Entry:
 
 
 def set_aside(store: Store, record: Record, error: RanklogError, source: str) -> BadFrame:
-    """Keep a record with its reason; the record first, so that no reason is without one."""
+    """Keep a record that can't be stored, with its reason."""
+    return keep(store, record, REASONS.get(error.kind, "refused"), error.message, source)
+
+
+def keep(store: Store, record: Record, code: str, detail: str, source: str) -> BadFrame:
+    """Keep a record with a reason; the record first, so that no reason is without one."""
     arrival_ns = max(record.arrival_ns, 0)
     day = keys.day_text(arrival_ns)
     key = keys.quarantine_key(claimed_tenant(record.data), day, source, record.sequence)
-    code = REASONS.get(error.kind, "refused")
     store.put(key, record.data)  # the same bytes again on a retry
     note = {
         "version": 1,
         "reason": code,
-        "detail": error.message,
+        "detail": detail,
         "arrival_ns": arrival_ns,
         "source": source,
         "sequence": record.sequence,
     }
     store.put(key + NOTE, json.dumps(note, ensure_ascii=True).encode())
-    return BadFrame(record.sequence, error.message, key, code)
+    return BadFrame(record.sequence, detail, key, code)
 
 
 def claimed_tenant(data: bytes) -> str | None:
@@ -125,6 +134,37 @@ def find_entry(store: Store, tenant: str | None, entry_id: str) -> Entry:
         if key in found and not key.endswith(NOTE):
             return _entry(store, prefix, key, found[key], found)
     raise NotFound(f"nothing in quarantine is {entry_id[:80]!r}", hint="ranklog quarantine list")
+
+
+def expire(store: Store, tenant: str | None, now_ns: int) -> dict[str, int]:
+    """Remove what was kept long enough; how many frames by reason (`replayed`: stored since). The frame
+    goes before its reason, so that what is left of a removal that was cut short is removed by the next.
+
+    Raises what the store raises; again, it goes on.
+    """
+    prefix = keys.quarantine_prefix(tenant)
+    found = {info.key: info.length for info in store.list(prefix)}
+    gone: Counter[str] = Counter()
+    for key in [key for key in found if not key.endswith(NOTE)]:
+        entry = _entry(store, prefix, key, found[key], found)
+        is_stored = entry.replayed_ns is not None
+        since_ns = entry.arrival_ns if entry.replayed_ns is None else entry.replayed_ns
+        days = REPLAYED_KEPT_DAYS if is_stored else QUARANTINE_KEPT_DAYS
+        if now_ns - since_ns >= days * DAY_NS:
+            gone["replayed" if is_stored else entry.code] += 1
+            store.delete(key)
+            _forget_notes(store, key, found)
+    for note in found:
+        frame = note.removesuffix(REPLAYED).removesuffix(NOTE)
+        if note.endswith(NOTE) and frame not in found:
+            store.delete(note)
+    return dict(gone)
+
+
+def _forget_notes(store: Store, key: str, found: dict[str, int]) -> None:
+    for note in (key + REPLAYED, key + NOTE):
+        if note in found:
+            store.delete(note)
 
 
 def mark_replayed(store: Store, entry: Entry, now_ns: int) -> None:

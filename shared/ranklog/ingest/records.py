@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from ranklog.errors import BadInput, Corrupt, Forbidden, NewerVersion, TooLarge
+from ranklog.errors import BadInput, Corrupt, Forbidden, NewerVersion, OverQuota, TooLarge
 from ranklog.ingest.quarantine import BadFrame, set_aside
 from ranklog.layout import keys
 from ranklog.limits import FRAME_RECORD_BYTES_MAX
@@ -23,6 +23,7 @@ from ranklog.stream.frames import decode_frame, peek_header
 
 if TYPE_CHECKING:
     from ranklog.access.seals import Seals
+    from ranklog.ingest.allowance import Allowance
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,26 +34,55 @@ class Received:
     arrival_ns: int
     header_hash: str
     payload_hash: str = ""
+    sequence: str = ""
+
+
+@dataclass(slots=True)
+class Read:
+    """What became of the records of a batch: frames in the order given, those that went to quarantine,
+    and the tenants of those that wait for room."""
+
+    received: list[Received] = field(default_factory=list)
+    bad: list[BadFrame] = field(default_factory=list)
+    parked: list[str] = field(default_factory=list)
 
 
 def read_records(
-    records: Sequence[Record], store: Store, source: str, seals: Seals | None = None
-) -> tuple[list[Received], list[BadFrame]]:
-    """Frames in the order given, and those that went to quarantine."""
-    received, bad = [], []
+    records: Sequence[Record],
+    store: Store,
+    source: str,
+    seals: Seals | None = None,
+    allowance: Allowance | None = None,
+) -> Read:
+    """Read all; what can't be stored, now or ever, is kept before this returns."""
+    read = Read()
     for record in records:
         try:
-            received.append(read_record(record, seals))
+            read.received.append(read_record(record, seals, allowance))
+        except OverQuota:
+            tenant = peek_header(record.data).header.tenant
+            park(store, tenant, record, source)
+            read.parked.append(tenant)
         except (Corrupt, NewerVersion, BadInput, TooLarge, Forbidden) as error:
-            bad.append(set_aside(store, record, error, source))
-    return received, bad
+            read.bad.append(set_aside(store, record, error, source))
+    return read
 
 
-def read_record(record: Record, seals: Seals | None = None) -> Received:
-    """The frame that a record holds, whose tenant is proven where there are `seals`.
+def park(store: Store, tenant: str, record: Record, source: str) -> str:
+    """Keep a frame until its tenant's quota has room; its key. The same one again is the same object."""
+    key = keys.waiting_key(tenant, max(record.arrival_ns, 0), source, record.sequence)
+    store.put(key, record.data)
+    return key
 
-    Raises Corrupt, NewerVersion, BadInput, TooLarge, Unsigned, Forged; and what the store raises where
-    keys can't be read.
+
+def read_record(
+    record: Record, seals: Seals | None = None, allowance: Allowance | None = None
+) -> Received:
+    """The frame that a record holds, whose tenant is proven where there are `seals`, and has room where
+    there is an `allowance`.
+
+    Raises Corrupt, NewerVersion, BadInput, TooLarge, Unsigned, Forged, OverQuota; and what the store
+    raises where keys can't be read.
     """
     if len(record.data) > FRAME_RECORD_BYTES_MAX:
         raise TooLarge(f"record of {len(record.data)} bytes, limit {FRAME_RECORD_BYTES_MAX}")
@@ -61,10 +91,13 @@ def read_record(record: Record, seals: Seals | None = None) -> Received:
     if seals is not None:  # before a forger's payload is unpacked
         keys.tenant_prefix(peeked.header.tenant)
         seals.check(peeked.header.tenant, record.data, arrival_ns)
+    if allowance is not None:
+        keys.tenant_prefix(peeked.header.tenant)
+        allowance.ask(peeked.header.tenant, len(record.data))
     frame = decode_frame(record.data, peeked)
     check_frame(frame)
     payload_hash = peeked.header.payload_hash.hex()
-    return Received(frame, arrival_ns, peeked.header_hash, payload_hash)
+    return Received(frame, arrival_ns, peeked.header_hash, payload_hash, record.sequence)
 
 
 # --- what the codec leaves to ingest -----------------------------------------------------------

@@ -28,7 +28,7 @@ from ranklog.layout.tokens import Extracted, extract
 from ranklog.layout.variables import longest_variables
 from ranklog.limits import GRAMS_TEXT_BYTES_MIN
 from ranklog.model.frame import Drop, Fence, StreamEnd
-from ranklog.model.index import FrameRef, IndexHead, SegmentRef, StreamEntry
+from ranklog.model.index import Contested, FrameRef, IndexHead, SegmentRef, StreamEntry
 
 KIND_LINE = "line"
 
@@ -71,6 +71,7 @@ class Beside:
 
     notes: Mapping[int, StreamNotes] = field(default_factory=dict)
     frames: tuple[FrameRef, ...] = ()
+    contested: tuple[Contested, ...] = ()
     replaces: tuple[str, ...] = ()  # keys of the indexes that a compacted one stands for
 
 
@@ -116,6 +117,7 @@ def build_segment(
         columns=columns.names,
         overflow=columns.overflow_names,
         frames=beside.frames,
+        contested=beside.contested,
         replaces=beside.replaces,
         envelopes=envelope_templates(rows, chosen, facts.extracted, facts.opaque),
         odd_case=_has_odd_case(rows),
@@ -182,4 +184,5 @@ def build_notes(rows: Rows, beside: Beside, bounds: tuple[int, int]) -> bytes:
     entries, _ = stream_table(rows, np.empty(0, np.int64), beside.notes)
     low, high = bounds
     head = IndexHead(INDEX_VERSION, KIND_LINE, None, 0, low, high, 0, entries, (), ())
-    return encode_index(replace(head, frames=beside.frames, replaces=beside.replaces))
+    said = {"frames": beside.frames, "contested": beside.contested, "replaces": beside.replaces}
+    return encode_index(replace(head, **said))  # type: ignore[arg-type]

@@ -22,6 +22,7 @@
     <tenant>/actions/<when_ns>.<hash>.json
     <tenant>/quarantine/<arrival day>/<source>.<sequence>[.json|.replayed.json]   tenant `_unknown` where
                                                                                   it can't be known
+    <tenant>/waiting/<arrival day>/<arrival_ns>.<source>.<sequence>               frames over the quota
     _tmp/<tenant>/<id>
 
 Names are percent-encoded, so that no name holds `/`, is `.` or `..`, or is empty; parts of an
@@ -411,6 +412,16 @@ def quarantine_prefix(tenant: str | None) -> str:
     return (
         f"{UNKNOWN_TENANT}/quarantine/" if tenant is None else f"{tenant_prefix(tenant)}quarantine/"
     )
+
+
+def waiting_prefix(tenant: str) -> str:
+    return f"{tenant_prefix(tenant)}waiting/"
+
+
+def waiting_key(tenant: str, arrival_ns: int, source: str, sequence: str) -> str:
+    """A frame that waits for its tenant's quota; names are in order of arrival."""
+    name = f"{arrival_ns:020d}.{_encode_dotless(source)}.{_encode_dotless(sequence)}"
+    return f"{waiting_prefix(tenant)}{day_text(arrival_ns)}/{name}"
 
 
 def quarantine_key(tenant: str | None, day: str, source: str, sequence: str) -> str:

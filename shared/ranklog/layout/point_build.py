@@ -48,6 +48,7 @@ def build_points(rows: PointRows, chosen: I64, beside: Beside) -> BuiltSegment:
         row_groups=_row_groups(rows, order, written, places),
         columns=(),
         frames=beside.frames,
+        contested=beside.contested,
         replaces=beside.replaces,
         envelopes=None,
     )
@@ -69,7 +70,8 @@ def build_point_notes(rows: PointRows, beside: Beside, bounds: tuple[int, int]) 
     """An index without a segment: what frames said of streams that have no record in this part."""
     entries, _ = _stream_table(rows, np.empty(0, np.int64), beside)
     head = IndexHead(INDEX_VERSION, KIND_POINT, None, 0, *bounds, 0, entries, (), ())
-    return encode_index(replace(head, frames=beside.frames, replaces=beside.replaces))
+    said = {"frames": beside.frames, "contested": beside.contested, "replaces": beside.replaces}
+    return encode_index(replace(head, **said))  # type: ignore[arg-type]
 
 
 def _stream_table(

@@ -62,6 +62,7 @@ class Completeness:
     dropped: list[dict[str, Any]] = field(default_factory=list)
     deleted: list[dict[str, Any]] = field(default_factory=list)
     conflicts: list[dict[str, Any]] = field(default_factory=list)
+    waiting: list[dict[str, Any]] = field(default_factory=list)
     quiet: list[dict[str, Any]] = field(default_factory=list)
     since: list[dict[str, Any]] = field(default_factory=list)
     skipped_tasks: list[dict[str, Any]] = field(default_factory=list)

@@ -53,7 +53,7 @@ def tend_once(
         ]
         if retain:
             works.insert(0, partial(_retain, store, tenant, tell))
-            works.append(partial(expire_quarantine, store, [tenant, None], who=WHO))
+            works.append(partial(_expire, store, tenant))
         for work in works:
             try:
                 work()
@@ -83,6 +83,10 @@ def _compact(store: Store, tenant: str, tell: Callable[[str], None]) -> None:
 
 def _sweep(store: Store, tenant: str) -> None:
     sweep_tenant(store, tenant, time.time_ns())
+
+
+def _expire(store: Store, tenant: str) -> None:
+    expire_quarantine(store, [tenant, None], who=WHO)
 
 
 def _release(store: Store, tenant: str, tell: Callable[[str], None]) -> None:

@@ -45,6 +45,7 @@ class IngestWatch:
                 "text_bytes": report.text_bytes,
                 "committed": len(report.committed),
                 "already": len(report.already),
+                "waiting": len(report.parked),
                 "quarantined": [[bad.sequence, bad.code, bad.key] for bad in report.bad],
                 "rules_failed": sorted(report.rules_failed),
                 "rules_refused": rules_refused,
