@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranklog.agent.labels import FORMS, Labels
+from ranklog.agent.labels import FORMS, Labels, body_at, places
 from ranklog.model.frame import STREAM_RANK
 
 
@@ -56,3 +56,20 @@ def test_many_lines_are_read_as_each_is(form: str, lines: list[bytes]) -> None:
     ranks, starts = labels.of_all(lines)
 
     assert list(zip(ranks, starts, strict=True)) == [labels.of(line) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "body"),
+    [
+        (b"2026-03-01T07:00:00.123456789Z stdout F ", b"iteration 12"),
+        (b"2026-03-01T07:00:00.1+01:00 stderr P ", b"half a line"),
+        (b"2026-03-01T07:00:00.123456789Z stderr F [rank3]: ", b"RuntimeError"),
+        (b"", b"2026-03-01 stdout F is written here"),
+        (b"", b"to stderr F as well"),
+    ],
+)
+def test_a_body_begins_behind_what_a_containers_runtime_writes(prefix: bytes, body: bytes) -> None:
+    line = prefix + body
+    assert body_at(line) == len(prefix)
+    _, starts = places([b"plain", line], b"plain\n" + line, None)
+    assert list(starts) == [0, len(prefix)]

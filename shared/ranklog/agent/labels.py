@@ -7,8 +7,9 @@
                                 [3]<stdout>: text, [Sun Nov 29 22:10:06 2026][1,3]<stdout>: text
     mpiexec -l                  [3] text         (Hydra: MPICH, Intel MPI)
 
-A label stays in the line; its body begins behind it, and behind torch's own `[rank3]: ` on what a rank
-prints of an uncaught exception.
+A label stays in the line; its body begins behind it, behind what a container's runtime puts before each
+line of its log (`2026-03-01T07:00:00.123456789Z stderr F text`), and behind torch's own `[rank3]: ` on
+what a rank prints of an uncaught exception.
 """
 
 from __future__ import annotations
@@ -29,13 +30,18 @@ FORMS = {
     "hydra": re.compile(rb"\[(\d{1,7})\] "),
 }
 
-_ENVELOPE = re.compile(rb"\[rank\d+\]:? ")
+_CRI = rb"(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}(?:Z|[+-]\d\d:\d\d) std(?:out|err) [FP] )"
+_TORCH = rb"(?:\[rank\d+\]:? )"
+_ENVELOPE = re.compile(rb"%b?%b?" % (_CRI, _TORCH))
+# No line has an envelope without one of these.
+_SIGNS = (b"[rank", b" stdout ", b" stderr ")
 
 
 def body_at(line: bytes, label_end: int = 0) -> int:
     """Where a line's body begins, behind its label's end."""
     envelope = _ENVELOPE.match(line, label_end)
-    return label_end if envelope is None else envelope.end()
+    assert envelope is not None  # it may be empty
+    return envelope.end()
 
 
 class Labels:
@@ -60,6 +66,6 @@ class Labels:
 def places(lines: Sequence[bytes], whole: bytes, labels: Labels | None) -> tuple[array[int], ...]:
     """Ranks and body starts of many lines, `whole` together; empty where all are what nothing says."""
     ranks, starts = labels.of_all(lines) if labels else (array("i"), array("I"))
-    if b"[rank" in whole:
+    if any(sign in whole for sign in _SIGNS):
         starts = array("I", map(body_at, lines, starts or array("I", [0]) * len(lines)))
     return ranks, starts
