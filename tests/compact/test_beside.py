@@ -165,3 +165,21 @@ def test_a_tail_shows_each_line_once_across_compactions() -> None:
         seen += shown(tail.poll())
     lines = sorted(map(str, seen))
     assert lines == sorted([*map(str, range(240)), *map(str, range(160))])
+
+
+def test_a_pass_reads_each_index_once() -> None:
+    corpus = random_corpus(3, batches=6, rows=20)
+    store = SteppedStore()
+    for number in range(6):
+        ingest_one(store, corpus, number)
+    read: list[str] = []
+    get = store.get
+
+    def counting(key: str) -> bytes:
+        read.append(key)
+        return get(key)
+
+    store.get = counting  # type: ignore[method-assign]
+    assert compact(store).merges > 0
+    indexes = [key for key in read if "/index/" in key]
+    assert len(indexes) == len(set(indexes)) > 6

@@ -9,7 +9,7 @@ from typing import Any
 from ranklog.compact.bundles import bundle, bundles
 from ranklog.compact.choose import merges
 from ranklog.compact.cleanup import doomed
-from ranklog.compact.contents import Folder, folders, read_contents
+from ranklog.compact.contents import Folder, Known, folders, read_contents
 from ranklog.compact.lease import lease
 from ranklog.compact.merge import merge
 from ranklog.compact.orphans import delete_orphan, old_pointers, orphans
@@ -90,13 +90,14 @@ class Compactor:
                 report.busy += 1
 
     def _work(self, folder: Folder, pinned: Pinned, report: CompactReport) -> None:
-        self.merge(folder, report)
-        self.bundle(folder, report)
-        self.clean(folder, pinned, report)
+        known: Known = {}
+        self.merge(folder, report, known)
+        self.bundle(folder, report, known)
+        self.clean(folder, pinned, report, known)
 
-    def merge(self, folder: Folder, report: CompactReport) -> None:
-        """Level 1."""
-        for contents in read_contents(self.store, folder):
+    def merge(self, folder: Folder, report: CompactReport, known: Known | None = None) -> None:
+        """Level 1. `known`: indexes that this pass has read."""
+        for contents in read_contents(self.store, folder, known):
             report.failed |= contents.failed
             for group in merges(contents, self.now_ns, self.hidden):
                 report.merges += 1
@@ -112,19 +113,21 @@ class Compactor:
                 report.rows += made.rows
                 report.dropped += made.hidden
 
-    def bundle(self, folder: Folder, report: CompactReport) -> None:
+    def bundle(self, folder: Folder, report: CompactReport, known: Known | None = None) -> None:
         """Level 0."""
-        for contents in read_contents(self.store, folder):
+        for contents in read_contents(self.store, folder, known):
             for group in bundles(contents, self.now_ns):
                 report.bundles += 1
                 report.bundled += sum(len(held.indexes) for held in group)
                 if not self.dry_run:
                     bundle(self.store, contents, group)
 
-    def clean(self, folder: Folder, pinned: Pinned, report: CompactReport) -> None:
+    def clean(
+        self, folder: Folder, pinned: Pinned, report: CompactReport, known: Known | None = None
+    ) -> None:
         """Delete what has had its grace, and orphans by age."""
         listed = list(self.store.list(folder.data_prefix))
-        contents = read_contents(self.store, folder)
+        contents = read_contents(self.store, folder, known)
         lengths = {info.key: info.length for info in listed}
         found = doomed(contents, lengths, pinned, self.now_ns)
         report.pinned += len(found.kept)

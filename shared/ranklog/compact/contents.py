@@ -116,8 +116,14 @@ class Contents:
         ]
 
 
-def read_contents(store: Store, folder: Folder) -> list[Contents]:
-    """The folder by kind. What went meanwhile is left out: somebody else compacts."""
+# Indexes by the key of their object, which never changes: of objects that were read already.
+Known = dict[str, tuple[SegmentIndex, ...]]
+
+
+def read_contents(store: Store, folder: Folder, known: Known | None = None) -> list[Contents]:
+    """The folder by kind. What went meanwhile is left out: somebody else compacts. What is `known` is
+    not read again, and what is read is known from then on."""
+    known = {} if known is None else known
     found: dict[str, Contents] = {}
     for info in store.list(folder.index_prefix):
         try:
@@ -125,20 +131,30 @@ def read_contents(store: Store, folder: Folder) -> list[Contents]:
         except Corrupt:
             continue  # not ours: something else lies in the folder
         contents = found.setdefault(name.kind, Contents(folder, name.kind))
-        try:
-            data = store.get(info.key)
-            indexes = open_indexes(data, info.key)
-            for index in indexes:
-                index.check()
-                _ = index.head
-        except NotFound:
-            continue
-        except (Corrupt, NewerVersion) as error:
-            contents.failed[info.key] = error.message
-            if isinstance(error, Corrupt):
-                contents.damaged[info.key] = data
-            continue
+        indexes = known.get(info.key)
+        if indexes is None:
+            indexes = _read(store, info.key, contents)
         if indexes:
-            held = Held(info.key, name, info.modified_ns, len(data), indexes)
+            known[info.key] = indexes
+            held = Held(info.key, name, info.modified_ns, info.length, indexes)
             contents.objects.append(held)
     return list(found.values())
+
+
+def _read(store: Store, key: str, contents: Contents) -> tuple[SegmentIndex, ...]:
+    """The indexes of an object; none where it went or can't be read, which `contents` then says."""
+    data = b""
+    try:
+        data = store.get(key)
+        indexes = open_indexes(data, key)
+        for index in indexes:
+            index.check()
+            _ = index.head
+    except NotFound:
+        return ()
+    except (Corrupt, NewerVersion) as error:
+        contents.failed[key] = error.message
+        if isinstance(error, Corrupt):
+            contents.damaged[key] = data
+        return ()
+    return indexes
