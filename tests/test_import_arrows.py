@@ -57,11 +57,13 @@ ARROWS = {
         "store",
     },
     "admin": {"access", "answer", "client", "delete", "ingest", "model", "store", "stream"},
+    "admin": {"access", "answer", "client", "delete", "ingest", "model", "store", "stream"},
     "tensorboard": {"model", "plan", "telemetry", "client"},
     "demo": {"model", "produce", "launch", "stream", "ingest", "rules", "store"},
     "serverless": {"api", "client", "scan", "store", "access", "ingest", "objectives"},
     "api": {
         "access",
+        "admin",
         "admin",
         "objectives",
         "model",
@@ -77,6 +79,7 @@ ARROWS = {
     },
     "cli": {
         "access",
+        "admin",
         "admin",
         "objectives",
         "model",

@@ -353,3 +353,7 @@ API_PAGE_LINES_MAX = 10_000
 API_AUDIT_BYTES_MAX = 1 << 30
 # Records of the quarantine that one request stores; `left` says how many wait.
 QUARANTINE_REPLAY_MAX = 1_000
+# Segments that one audit through the API reads: a minute's work. Over it: a run at a time, or the store.
+API_AUDIT_BYTES_MAX = 1 << 30
+# Records of the quarantine that one request stores; `left` says how many wait.
+QUARANTINE_REPLAY_MAX = 1_000

@@ -5,6 +5,9 @@ Generated from the routes and commands that there are: one that is missing from 
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +17,13 @@ from ranklog.access.grant import ADMIN, READ, WRITE
 from ranklog.access.manage import create_api_key, revoke_key
 from ranklog.api.app import Handler, build_resolver
 from ranklog.api.local import make_handler
+from ranklog.api.serve import make_server
 from ranklog.api.settings import Settings
 from ranklog.cli.commands import COMMANDS
+from ranklog.cli.main import main
 from ranklog.client import Client
 from ranklog.store.memory import MemoryStore
+from ranklog.stream.disk import DiskStream
 from tests.api.job import NOW_NS, call, frame_of
 
 OCTETS = {"content-type": "application/octet-stream"}
@@ -28,6 +34,9 @@ ANYONE = (200,) * 8
 READS = (401, 401, 200, 200, 403, 200, 401, 401)
 READS_A_RUN = (401, 401, 404, 200, 403, 200, 401, 401)
 TAKES_FRAMES = (401, 401, 403, 403, 202, 202, 401, 401)
+# Another tenant's administrator administers that tenant, and nothing of this one's.
+ADMINISTERS = (401, 401, 200, 403, 403, 200, 401, 401)
+DELETES_A_RUN = (401, 401, 404, 403, 403, 200, 401, 401)
 
 MATRIX: dict[tuple[str, str], tuple[int, ...]] = {
     ("GET", "/v1/health"): ANYONE,
@@ -47,12 +56,23 @@ MATRIX: dict[tuple[str, str], tuple[int, ...]] = {
     ("GET", "/v1/patterns"): READS,
     ("GET", "/v1/tail"): READS,
     ("POST", "/v1/frames"): TAKES_FRAMES,
+    ("GET", "/v1/audit"): READS,
+    ("GET", "/v1/usage"): READS,
+    ("GET", "/v1/retention"): READS,
+    ("POST", "/v1/retention"): ADMINISTERS,
+    ("POST", "/v1/retention/apply"): ADMINISTERS,
+    ("POST", "/v1/delete"): DELETES_A_RUN,
+    ("GET", "/v1/actions"): ADMINISTERS,
+    ("GET", "/v1/quarantine"): ADMINISTERS,
+    ("POST", "/v1/quarantine/replay"): ADMINISTERS,
 }
 BODIES: dict[str, dict[str, Any]] = {
     "/v1/compare": {"run": "job", "ranks": "0,1"},
     "/v1/outliers": {"run": "job"},
     "/v1/triage": {"run": "job"},
     "/v1/stacks": {"run": "job"},
+    "/v1/delete": {"run": "job", "dry_run": True},
+    "/v1/retention": {"keep": "90d"},
 }
 
 
@@ -164,39 +184,124 @@ def test_an_authorizer_says_tenant_and_scopes(
 
 
 # --- commands ----------------------------------------------------------------------------------
-# A command that can ask an API sends the key and has the matrix above. The others need the store
-# itself, whose own permissions (files, IAM) are above every key, or touch no store at all.
-BY_API = frozenset(
-    "search tail runs streams callsites patterns compare outliers triage watch stacks series plot "
-    "tensorboard export missing".split()
-)
-NEEDS_THE_STORE = frozenset("import ingest sql serve".split())
-NO_STORE = frozenset("demo run doctor agent replay rules version".split())
-
-
-# Commands that administer: none of them may offer --api, so no key of less than the store opens them.
-ADMIN_BY_STORE = frozenset(
-    "keys quarantine usage compact reindex delete retention audit configure slo canary".split()
-)
+# A command that can ask an API sends the key, so each is tried with every kind of key: a command that
+# is new fails here until it says what it needs. The others need the store itself, whose own permissions
+# (files, IAM) are above every key, or touch no store at all.
+NO_STORE = frozenset("demo run doctor agent replay rules version configure".split())
+BY_STORE = frozenset("import ingest sql serve keys compact reindex slo canary".split())
+# Commands that follow for ever are only tried with keys that are refused; their routes are above.
+FOR_EVER = frozenset("tail watch tensorboard".split())
+NEEDS = {
+    **dict.fromkeys(
+        "search tail runs streams callsites patterns compare outliers triage watch stacks series plot "
+        "tensorboard export missing audit usage".split(),
+        READ,
+    ),
+    **dict.fromkeys("delete quarantine retention".split(), ADMIN),
+}
+RUN_WORDS = ["--run", "job"]
+WORDS: dict[str, list[list[str]]] = {
+    "search": [["*"], ["*", "--count"]],
+    "streams": [RUN_WORDS],
+    "compare": [[*RUN_WORDS, "--ranks", "0,1"]],
+    "outliers": [RUN_WORDS],
+    "triage": [RUN_WORDS],
+    "watch": [RUN_WORDS],
+    "stacks": [RUN_WORDS],
+    "series": [["loss", *RUN_WORDS], ["--list"]],
+    "plot": [["loss", *RUN_WORDS]],
+    "tensorboard": [RUN_WORDS],
+    "export": [["*", "--format", "jsonl", "--out", "{new}"]],
+    "missing": [["odd"]],
+    "delete": [["odd", *RUN_WORDS, "--dry-run"]],
+    "quarantine": [["list"], ["replay"]],
+    "retention": [["set", "90d"], ["apply"], ["clear"]],
+}
+REFUSED = {
+    READ: ("none", "unknown", "write", "expired", "revoked"),
+    ADMIN: ("none", "unknown", "read", "write", "expired", "revoked"),
+}
+# Where less is enough: what a command reads that else writes; what shows more than its lines.
+OTHERWISE = [("retention", ["show"], READ), ("audit", ["--log"], ADMIN)]
+TRIED = [
+    (name, words, NEEDS[name]) for name in NEEDS for words in WORDS.get(name, [[]])
+] + OTHERWISE
 
 
 def test_every_command_is_in_the_matrix() -> None:
     names = {command.name for command in COMMANDS}
-    assert names - BY_API - NEEDS_THE_STORE - NO_STORE - ADMIN_BY_STORE == set()
-    by_api = {c.name for c in COMMANDS if any(flag.name == "--api" for flag in c.flags)}
-    assert by_api & ADMIN_BY_STORE == set()
+    assert names == names & (NO_STORE | BY_STORE | NEEDS.keys())
+    asking = {c.name for c in COMMANDS if any(flag.name == "--api" for flag in c.flags)}
+    assert asking - {"import", "serve", "sql"} == names & NEEDS.keys()
 
 
-@pytest.mark.parametrize("name", sorted(ADMIN_BY_STORE & {c.name for c in COMMANDS}))
-def test_a_command_that_administers_works_on_the_store_alone(
-    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.fixture(scope="module")
+def url(served: Served) -> Iterator[str]:
+    server = make_server(served.api, host="127.0.0.1", port=0)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def ask(
+    served: Served, url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[[str, list[str], str], int]:
+    def asked(name: str, words: list[str], caller: str) -> int:
+        monkeypatch.delenv("RANKLOG_STORE", raising=False)
+        monkeypatch.setenv("RANKLOG_API", url)
+        monkeypatch.delenv("RANKLOG_API_KEY", raising=False)
+        if caller != "none":
+            monkeypatch.setenv("RANKLOG_API_KEY", served.keys[caller])
+        return main([name, *(word.replace("{new}", str(tmp_path / caller)) for word in words)])
+
+    return asked
+
+
+@pytest.mark.sockets
+@pytest.mark.parametrize(("name", "words", "scope"), TRIED, ids=lambda one: str(one))
+def test_a_command_answers_each_caller_as_its_scope_says(
+    name: str,
+    words: list[str],
+    scope: str,
+    ask: Callable[[str, list[str], str], int],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from ranklog.cli.main import main
+    if name not in {command.name for command in COMMANDS}:
+        pytest.skip("not in this version")
+    for caller in REFUSED[scope]:
+        assert ask(name, words, caller) == 2, caller
+        said = capsys.readouterr().err
+        assert ("scope" if caller in ("read", "write") else "key") in said, caller
+    if name in FOR_EVER:
+        return
+    for caller in {READ: ("read", "admin"), ADMIN: ("admin",)}[scope]:
+        assert ask(name, words, caller) in (0, 1, 3), (caller, capsys.readouterr().err)
+    capsys.readouterr()
+    ask(name, words, "wrong tenant")
+    said = capsys.readouterr().out
+    assert "gpu-" not in said and "train.py" not in said and "iteration 1" not in said
 
+
+@pytest.mark.parametrize("name", sorted(BY_STORE & {c.name for c in COMMANDS}))
+def test_a_command_that_needs_the_store_asks_no_api(
+    name: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
     monkeypatch.delenv("RANKLOG_STORE", raising=False)
     monkeypatch.setenv("RANKLOG_API", "http://127.0.0.1:9")
-    assert main([name, *_WORDS.get(name, [])]) == 2
+    (tmp_path / "x.log").write_text("a line\n")
+    DiskStream(tmp_path / "stream").put("p", frame_of())
+    words = {
+        "keys": ["list"],
+        "import": [str(tmp_path / "x.log"), "--run", "r"],
+        "ingest": [str(tmp_path / "stream")],
+        "sql": ["SELECT 1"],
+    }
+    assert main([name, *words.get(name, [])]) == 2
     assert "store" in capsys.readouterr().err
-
-
-_WORDS: dict[str, list[str]] = {"keys": ["list"], "quarantine": ["list"], "retention": ["show"]}

@@ -45,10 +45,16 @@ def test_an_unsigned_frame_is_listed_shown_and_replayed_once_it_is_allowed(
     assert isinstance(frame, dict)
     assert (frame["tenant"], frame["sealed"], frame["runs"]) == ("acme", False, ["llama"])
     code, done = run(capsys, "quarantine", "replay", *where)
-    assert (code, done[-1]) == (3, {"report": {"replayed": 0, "already": 0, "refused": 2}})
+    assert (code, done[-1]) == (
+        3,
+        {"report": {"replayed": 0, "already": 0, "refused": 2, "left": 0}},
+    )
     run(capsys, "keys", "require", "off", *where)
     code, done = run(capsys, "quarantine", "replay", *where)
-    assert (code, done[-1]) == (3, {"report": {"replayed": 1, "already": 0, "refused": 1}})
+    assert (code, done[-1]) == (
+        3,
+        {"report": {"replayed": 1, "already": 0, "refused": 1, "left": 0}},
+    )
     assert run(capsys, "quarantine", "replay", entry_id, *where)[1][0]["state"] == "already"
     lines = run(capsys, "search", "*", *where)[1][:-1]
     assert sorted(str(line["text"]) for line in lines) == ["a line", "sealed"]

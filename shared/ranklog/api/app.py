@@ -23,6 +23,7 @@ from ranklog._version import VERSION
 from ranklog.access.grant import Grant
 from ranklog.access.meter import INGESTED, SCANNED, Meter
 from ranklog.api import models
+from ranklog.api.admin import add_admin
 from ranklog.api.answers import (
     NDJSON,
     OCTETS,
@@ -35,6 +36,7 @@ from ranklog.api.answers import (
 from ranklog.api.caller import grant_of
 from ranklog.api.metered import metered
 from ranklog.api.observed import Observed, begin, watched
+from ranklog.api.parameters import refuse_unknown
 from ranklog.api.problems import PROBLEM, problem_of
 from ranklog.api.resolver import Pool, Resolver
 from ranklog.api.scopes import PUBLIC
@@ -160,6 +162,7 @@ def build_resolver(settings: Settings) -> Resolver:
     _add_reading(app, client)
     _add_listings(app, client)
     _add_frames(app, settings)
+    add_admin(app, settings.admin_of, _answers)
 
     @app.get("/v1/health", responses={200: _content(models.Health, "it is there")})
     def health() -> Response[str]:
@@ -282,7 +285,7 @@ def _add_reading(app: Resolver, client: Callable[[], Client]) -> None:
 def _add_listings(app: Resolver, client: Callable[[], Client]) -> None:
     @app.get("/v1/runs", responses=_answers(models.Rows, "runs"))
     def runs(asked: Annotated[models.RunListParameters, Query()]) -> Response[str]:
-        _refuse_unknown(app, models.RunListParameters)
+        refuse_unknown(app, models.RunListParameters)
         listing = client().runs(**_given(asked))
         return respond_rows(listing.to_json("runs"), "runs", app.current_event.headers)
 
@@ -290,25 +293,25 @@ def _add_listings(app: Resolver, client: Callable[[], Client]) -> None:
     def streams(
         run: Annotated[str, Path()], asked: Annotated[models.StreamsParameters, Query()]
     ) -> Response[str]:
-        _refuse_unknown(app, models.StreamsParameters)
+        refuse_unknown(app, models.StreamsParameters)
         listing = client().streams(unquote(run), **_given(asked))
         return respond_rows(listing.to_json("streams"), "streams", app.current_event.headers)
 
     @app.get("/v1/callsites", responses=_answers(models.Rows, "call sites"))
     def callsites(asked: Annotated[models.CallSitesParameters, Query()]) -> Response[str]:
-        _refuse_unknown(app, models.CallSitesParameters)
+        refuse_unknown(app, models.CallSitesParameters)
         listing = client().callsites(**_given(asked))
         return respond_rows(listing.to_json("callsites"), "callsites", app.current_event.headers)
 
     @app.get("/v1/patterns", responses=_answers(models.Rows, "templates"))
     def patterns(asked: Annotated[models.PatternsParameters, Query()]) -> Response[str]:
-        _refuse_unknown(app, models.PatternsParameters)
+        refuse_unknown(app, models.PatternsParameters)
         listing = client().patterns(**_given(asked))
         return respond_rows(listing.to_json("patterns"), "patterns", app.current_event.headers)
 
     @app.get("/v1/tail", responses=_answers(models.TailAnswer, "what became visible"))
     def tail(asked: Annotated[models.TailParameters, Query()]) -> Response[str]:
-        _refuse_unknown(app, models.TailParameters)
+        refuse_unknown(app, models.TailParameters)
         given = _given(asked)
         wait_s, rows = given.pop("wait"), given.pop("limit")
 
@@ -381,14 +384,6 @@ def _restrictions(body: models.Restrictions) -> dict[str, Any]:
 
 def _given(asked: BaseModel) -> dict[str, Any]:
     return asked.model_dump(exclude_none=True)
-
-
-def _refuse_unknown(app: Resolver, model: type[BaseModel]) -> None:
-    """Parameters of a GET as strictly as members of a body."""
-    known = {field.alias or name for name, field in model.model_fields.items()}
-    unknown = sorted(app.current_event.query_string_parameters.keys() - known)
-    if unknown:
-        raise BadInput(f"unknown parameter {unknown[0]}", hint="/openapi.json lists them")
 
 
 def _content(model: type[BaseModel], description: str) -> Any:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ranklog.access.grant import KeyRing
 from ranklog.access.meter import Meter
+from ranklog.api.admin import admin_of
 from ranklog.api.app import Handler, make_api
 from ranklog.api.observed import Observed
 from ranklog.api.settings import Settings
@@ -33,6 +34,7 @@ def make_handler(
     recorder = Recorder(store, background=True, clock_ns=clock_ns)
     settings = Settings(
         client_of=_Clients(store).of,
+        admin_of=lambda tenant: admin_of(store, tenant),
         sink=StoreFrames(store, clock_ns, recorder) if stream is None else _disk_frames(stream, store),
         keys=keys,
         tenant=tenant,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ranklog.access.grant import READ, WRITE
+from ranklog.access.grant import ADMIN, READ, WRITE
 
 # What anyone may ask, and the scopes of the rest.
 PUBLIC = frozenset([("GET", "/v1/health"), ("GET", "/openapi.json")])
@@ -22,4 +22,13 @@ SCOPE_OF: dict[tuple[str, str], str] = {
     ("GET", "/v1/patterns"): READ,
     ("GET", "/v1/tail"): READ,
     ("POST", "/v1/frames"): WRITE,
+    ("GET", "/v1/audit"): READ,
+    ("GET", "/v1/usage"): READ,
+    ("GET", "/v1/retention"): READ,
+    ("POST", "/v1/retention"): ADMIN,
+    ("POST", "/v1/retention/apply"): ADMIN,
+    ("POST", "/v1/delete"): ADMIN,
+    ("GET", "/v1/actions"): ADMIN,
+    ("GET", "/v1/quarantine"): ADMIN,
+    ("POST", "/v1/quarantine/replay"): ADMIN,
 }

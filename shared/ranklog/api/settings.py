@@ -9,6 +9,7 @@ from typing import Protocol
 
 from ranklog.access.grant import KeyRing
 from ranklog.access.meter import Meter
+from ranklog.admin import Admin
 from ranklog.api.observed import Observer
 from ranklog.client import Client
 
@@ -27,6 +28,7 @@ class Settings:
 
     Who asks is what an authorizer in front says, else the tenant of the key if there are `keys`,
     else `tenant`, who may do all: None refuses a request that nobody vouches for.
+    `admin_of` gives who administers a tenant; without it nobody does here.
     `meter` counts what tenants use and holds them to their quotas. `begun` and `observe` are told of each
     request whose tenant is known, before it is worked on and when it is answered; neither may raise.
     """
@@ -36,6 +38,7 @@ class Settings:
     keys: KeyRing | None = None
     tenant: str | None = None
     meter: Meter | None = None
+    admin_of: Callable[[str], Admin] | None = None
     begun: Observer | None = None
     observe: Observer | None = None
     clock_ns: Callable[[], int] = time.time_ns

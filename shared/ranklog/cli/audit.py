@@ -4,89 +4,100 @@ from __future__ import annotations
 
 import argparse
 import json
+from typing import Any
 
 from ranklog.answer.chain import ALTERED, MISSING, STATES, VERIFIED
 from ranklog.cli.console import Console
-from ranklog.cli.source import open_store_of
+from ranklog.cli.source import open_admin_of
 from ranklog.cli.tables import print_table
 from ranklog.cli.times import shown_time, zone_of
-from ranklog.client.audit import Audit, audit
-from ranklog.client.reader import local_reader
-from ranklog.client.words import read_query
-from ranklog.delete.actions import read_actions
+from ranklog.errors import BadInput
 
 _CODES = {VERIFIED: 0, MISSING: 3, ALTERED: 4}
 _FRAMES_SHOWN_MAX = 200
+_PLACES_SHOWN_MAX = 3
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """0: all is there, or was deleted; 1: there is nothing; 3: frames or rows are missing; 4: something was
     altered."""
-    store, tenant = open_store_of(arguments, create=False)
+    if arguments.log and (arguments.run or arguments.all):
+        raise BadInput("the log is the tenant's", hint="--log alone")
+    admin = open_admin_of(arguments)
     if arguments.log:
-        return _log(arguments, console)
-    reader = local_reader(store, tenant)
-    selector = None
-    if arguments.run:
-        selector = read_query("", {"run": arguments.run}, now_ns=reader.now_ns()).run
-    found = audit(reader, selector)
+        return _log(admin.actions()["actions"], console)
+    found = admin.audit(arguments.run, everything=arguments.all)
     if console.json:
-        for fate in found.frames:
-            if arguments.all or fate.state != VERIFIED:
-                console.object(fate.to_json())
-        for segment in found.segments:
-            console.object(segment)
-        report = {"state": found.state, "bytes_read": found.bytes_read, **found.totals}
+        for item in (*found["frames"], *found["segments"]):
+            console.object(item)
+        report = {"state": found["state"], "bytes_read": found["bytes_read"], **found["totals"]}
         console.object({"report": report})
     else:
         _show(found, arguments, console)
-    return 1 if not found.frames and not found.segments_read else _CODES[found.state]
+    totals = found["totals"]
+    nothing = not any(totals[state] for state in STATES) and not totals["segments"]
+    return 1 if nothing else _CODES[found["state"]]
 
 
-def _show(found: Audit, arguments: argparse.Namespace, console: Console) -> None:
-    shown = [fate for fate in found.frames if arguments.all or fate.state != VERIFIED]
+def _show(found: dict[str, Any], arguments: argparse.Namespace, console: Console) -> None:
+    frames = found["frames"]
     rows = [
         [
-            fate.agent[:12],
-            f"{fate.number}" if fate.number == fate.last else f"{fate.number}-{fate.last}",
-            fate.state,
-            fate.lines,
-            fate.why,
+            one["agent"][:12],
+            f"{one['number']}"
+            if one["number"] == one["last"]
+            else f"{one['number']}-{one['last']}",
+            one["state"],
+            one["lines"],
+            one["why"],
+            _shown_places(one["places"]),
         ]
-        for fate in (shown if arguments.all else shown[:_FRAMES_SHOWN_MAX])
+        for one in (frames if arguments.all else frames[:_FRAMES_SHOWN_MAX])
     ]
     if rows:
-        print_table(console, ("agent", "frame", "state", "rows", "why"), rows)
-    if len(shown) > len(rows):
-        console.note(f"and {len(shown) - len(rows)} more: --all shows them")
-    for item in found.segments:
-        console.line(f"{item['state']}: {item['segment'] or item['index']}: {item['why']}")
-    totals = found.totals
+        print_table(console, ("agent", "frame", "state", "rows", "why", "where"), rows)
+    if len(frames) > len(rows):
+        console.note(f"and {len(frames) - len(rows)} more: --all shows them")
+    for item in found["segments"]:
+        where = _shown_places(item["rows"])
+        known = f": {where}" if where else ""
+        name = item["segment"] or item["index"]
+        console.line(f"{item['state']}: {name}: {item['why']}{known}")
+    totals = found["totals"]
     words = ", ".join(f"{totals[state]:,} {state}" for state in reversed(STATES) if totals[state])
     console.note(
         f"frames: {words or 'none'}; {totals['rows']:,} rows, {totals['lines_dropped']:,} lines dropped "
         f"before they were sent; {totals['segments']:,} segments, {totals['segments_unsound']:,} of them "
-        "not what was committed"
+        f"not what was committed; {totals['rows_summed']:,} stored rows compared with their sums"
     )
 
 
-def _log(arguments: argparse.Namespace, console: Console) -> int:
+def _shown_places(places: list[dict[str, Any]]) -> str | None:
+    """Streams with their sequence numbers."""
+    shown = [
+        f"{one['stream'][:12]} {one['first_seq']}"
+        + (f"-{one['last_seq']}" if one["last_seq"] != one["first_seq"] else "")
+        for one in places[:_PLACES_SHOWN_MAX]
+    ]
+    more = len(places) - len(shown)
+    return ", ".join([*shown, *([f"and {more} more"] if more else [])]) or None
+
+
+def _log(actions: list[dict[str, Any]], console: Console) -> int:
     """The log of actions; 1 where it is empty."""
-    store, tenant = open_store_of(arguments, create=False)
-    actions = list(read_actions(store, tenant))
     if console.json:
         for action in actions:
-            console.object(action.to_json())
+            console.object(action)
         console.object({"report": {"actions": len(actions)}})
         return 0 if actions else 1
     zone = zone_of(None)
     rows = [
         [
-            shown_time(one.when_ns, zone),
-            one.action,
-            one.who,
-            one.why or None,
-            json.dumps(one.details, ensure_ascii=False),
+            shown_time(one["when_ns"], zone),
+            one["action"],
+            one["who"],
+            one["why"] or None,
+            json.dumps(one["details"], ensure_ascii=False),
         ]
         for one in actions
     ]

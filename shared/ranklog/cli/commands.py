@@ -253,7 +253,7 @@ COMMANDS: tuple[Command, ...] = (
         "delete",
         "deletes the lines that match a query, or a run whole: no answer shows them any more",
         "ranklog.cli.delete",
-        tuple(flag for flag in READING if flag.name != "--api") + flags.DELETE + flags.BY_WHOM,
+        READING + flags.DELETE + flags.BY_WHOM,
         (QUERY,),
         query=True,
         example="ranklog delete 'customer_id:4711' --run llama-8b --why 'request 93'",
@@ -262,7 +262,7 @@ COMMANDS: tuple[Command, ...] = (
         "retention",
         "set SPAN, clear, show or apply: how long lines are kept, and letting go of what is older",
         "ranklog.cli.retention",
-        tuple(flag for flag in flags.WHERE if flag.name != "--api")
+        flags.WHERE
         + flags.RETENTION
         + flags.BY_WHOM,
         (
@@ -275,7 +275,7 @@ COMMANDS: tuple[Command, ...] = (
         "audit",
         "says of every frame whether it is stored as it was sent, deleted, dropped, missing or altered",
         "ranklog.cli.audit",
-        tuple(flag for flag in flags.WHERE if flag.name != "--api") + flags.AUDIT,
+        flags.WHERE + flags.AUDIT,
         example="ranklog audit --run llama-8b --store s3://logs",
     ),
     Command(
@@ -305,7 +305,7 @@ COMMANDS: tuple[Command, ...] = (
         "usage",
         "says what a tenant stores by run and day, sends and scans through the API, and sets quotas",
         "ranklog.cli.usage",
-        tuple(flag for flag in flags.WHERE if flag.name != "--api")
+        flags.WHERE
         + flags.RESTRICTIONS
         + flags.USAGE,
         example="ranklog usage --store s3://logs --tenant acme --quota scan_bytes_per_hour=100000000000",
@@ -314,7 +314,7 @@ COMMANDS: tuple[Command, ...] = (
         "quarantine",
         "list, show ID or replay [ID]: frames that could not be stored, why, and storing them after all",
         "ranklog.cli.quarantine",
-        tuple(flag for flag in flags.WHERE if flag.name != "--api") + flags.QUARANTINE,
+        flags.WHERE + flags.QUARANTINE,
         (
             Positional("ACTION", "list, show or replay"),
             Positional("ID", "of records, as list shows it; replay without one: all", many=True),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ranklog.errors import BadInput, NotFound
 
 if TYPE_CHECKING:
+    from ranklog.admin import Admin
     from ranklog.client import Client
     from ranklog.store.protocol import Store
 
@@ -73,6 +74,17 @@ def open_client(arguments: argparse.Namespace) -> Client:
     if source.api:
         return Client(api=source.api)
     return Client(store=source.store, tenant=source.tenant)
+
+
+def open_admin_of(arguments: argparse.Namespace) -> Admin:
+    """Who administers the store or, through its API, the key's tenant. Raises BadInput, NotFound."""
+    source = source_of(arguments)
+    _must_exist(source)
+    from ranklog.admin import open_admin
+
+    if source.api:
+        return open_admin(api=source.api)
+    return open_admin(store=source.store, tenant=source.tenant)
 
 
 def open_store_of(arguments: argparse.Namespace, *, create: bool) -> tuple[Store, str]:

@@ -20,7 +20,7 @@ from ranklog.answer.chain import ALTERED, MISSING, VERIFIED, Evidence, Fate, fat
 from ranklog.client.catalog import LINES_AND_POINTS
 from ranklog.client.reader import Reader
 from ranklog.compact.sums import summed_rows
-from ranklog.errors import Corrupt, NotFound, RanklogError
+from ranklog.errors import Corrupt, NotFound, RanklogError, TooLarge
 from ranklog.layout import keys
 from ranklog.layout.bundle import object_key
 from ranklog.layout.index import SegmentIndex
@@ -71,8 +71,9 @@ class Audit:
         return MISSING if found[MISSING] or states else VERIFIED
 
 
-def audit(reader: Reader, run: RunSelector | None = None) -> Audit:
-    """All frames of a tenant, or those with rows of the launches that `run` means."""
+def audit(reader: Reader, run: RunSelector | None = None, *, bytes_max: int | None = None) -> Audit:
+    """All frames of a tenant, or those with rows of the launches that `run` means. Raises TooLarge where
+    their segments have more than `bytes_max`."""
     launches = None
     if run is not None:
         launches = frozenset((one.run, one.launch) for one in reader.catalog.select(run))
@@ -84,10 +85,21 @@ def audit(reader: Reader, run: RunSelector | None = None) -> Audit:
     ]
     tombstones = reader.tombstones.load()
     chosen = [index for index in loaded.indexes if _concerns(index, launches)]
+    _refuse_many(chosen, bytes_max)
     evidence = _evidence(reader, chosen, tombstones, result)
     ids = None if launches is None else _streams_of(chosen, launches)
     result.frames = fates(_frames_of(loaded.indexes, ids), evidence)
     return result
+
+
+def _refuse_many(chosen: Iterable[SegmentIndex], bytes_max: int | None) -> None:
+    refs = (index.head.segment for index in chosen)
+    bytes_ = sum(ref.length for ref in refs if ref is not None)
+    if bytes_max is not None and bytes_ > bytes_max:
+        raise TooLarge(
+            f"an audit of {bytes_:,} bytes of segments, limit {bytes_max:,}",
+            hint="audit a run at a time, or the store itself: ranklog audit --store URL",
+        )
 
 
 def _state_of(item: dict[str, str]) -> str:

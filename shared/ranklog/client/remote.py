@@ -33,6 +33,7 @@ from ranklog.spmd.watch.news import StreamNews
 
 if TYPE_CHECKING:
     from ranklog.client.series_answer import SeriesAnswer
+    from ranklog.client.slo import SloAnswer
 
 TIMEOUT_S = 60.0
 _KINDS: dict[str, type[errors.RanklogError]] = {
@@ -58,7 +59,7 @@ class Remote:
         self._url = url.rstrip("/")
         self._key = key or os.environ.get("RANKLOG_API_KEY")
 
-    def _ask(self, method: str, path: str, words: Mapping[str, Any]) -> dict[str, Any]:
+    def ask(self, method: str, path: str, words: Mapping[str, Any]) -> dict[str, Any]:
         """The JSON object that the API answers. Raises what the problem says."""
         with self._answer(method, path, words) as answer:
             data = answer.read()
@@ -128,7 +129,7 @@ class Remote:
         return answer
 
     def _page(self, words: Mapping[str, Any], fields: tuple[str, ...]) -> Answer:
-        found = self._ask("POST", "/v1/search", words)
+        found = self.ask("POST", "/v1/search", words)
         if "points" in found:
             return PointPage(
                 completeness=read_completeness(found["completeness"]),
@@ -160,7 +161,7 @@ class Remote:
             "full_scan": options.full_scan or None,
             "timeout": options.timeout_s,
         }
-        found = self._ask("POST", "/v1/count", words)
+        found = self.ask("POST", "/v1/count", words)
         fields, every = options.by, options.every
         if every:
             fields = (*fields, "bucket_iteration" if every.endswith("i") else "bucket_ns")
@@ -240,7 +241,7 @@ class Remote:
         return self._listing("POST", "/v1/compare", "hunks", words)
 
     def outliers(self, query: str, given: Restrictions) -> OutliersAnswer:
-        found = self._ask("POST", "/v1/outliers", {**given, "query": query})
+        found = self.ask("POST", "/v1/outliers", {**given, "query": query})
         completeness = read_completeness(found["completeness"])
         report = read_report(found["report"])
         return OutliersAnswer(found["outliers"], found["summary"], completeness, report)
@@ -252,7 +253,7 @@ class Remote:
         parts: list[SeriesAnswer] = []
         while not parts or parts[-1].next is not None:
             words |= {"cursor": parts[-1].next if parts else None}
-            parts.append(read_answer(self._ask("POST", "/v1/series", words)))
+            parts.append(read_answer(self.ask("POST", "/v1/series", words)))
         return joined_answers(parts)
 
     def stream_series(
@@ -286,16 +287,21 @@ class Remote:
                 yield found
 
     def triage(self, query: str, given: Restrictions) -> Triage:
-        found = self._ask("POST", "/v1/triage", {**given, "query": query})
+        found = self.ask("POST", "/v1/triage", {**given, "query": query})
         completeness = read_completeness(found.pop("completeness"))
         return Triage(found, completeness, read_report(found.pop("report")))
 
     def stacks(self, query: str, given: Restrictions, *, thread: str) -> StacksAnswer:
-        found = self._ask("POST", "/v1/stacks", {**given, "query": query, "thread": thread})
+        found = self.ask("POST", "/v1/stacks", {**given, "query": query, "thread": thread})
         completeness = read_completeness(found["completeness"])
         return StacksAnswer(
             found["groups"], found["missing"], completeness, read_report(found["report"])
         )
+
+    def slo(self, given: Restrictions) -> SloAnswer:
+        from ranklog.client.slo import read_slo
+
+        return read_slo(self.ask("GET", "/v1/slo", given))
 
     def export(
         self, query: str, given: Restrictions, out: Path, format: str, pin: str | None
@@ -343,7 +349,7 @@ class Remote:
         watch: bool,
     ) -> TailPage:
         words = {**given, "query": query, "cursor": cursor, "wait": wait_s, "limit": rows}
-        found = self._ask("GET", "/v1/tail", words | {"watch": watch or None})
+        found = self.ask("GET", "/v1/tail", words | {"watch": watch or None})
         items = [_read_item(item) for item in found["items"]]
         news = [StreamNews(**item) for item in found["streams"]] if watch else None
         return TailPage(items, found["next"], news)
@@ -352,7 +358,7 @@ class Remote:
         raise errors.BadInput("sql works on a store, not through an API", hint="name the store")
 
     def _listing(self, method: str, path: str, name: str, words: dict[str, Any]) -> Listing:
-        found = self._ask(method, path, words)
+        found = self.ask(method, path, words)
         return Listing(
             found[name], read_completeness(found["completeness"]), read_report(found["report"])
         )
