@@ -46,6 +46,7 @@ ARROWS = {
         # an audit reads segments as a merge does
         "compact",
         "model",
+        "objectives",
         "layout",
         "plan",
         "scan",

@@ -309,6 +309,13 @@ def _add_listings(app: Resolver, client: Callable[[], Client]) -> None:
         listing = client().patterns(**_given(asked))
         return respond_rows(listing.to_json("patterns"), "patterns", app.current_event.headers)
 
+    @app.get(
+        "/v1/slo", responses=_answers(models.SloAnswer, "objectives, and how well they are met")
+    )
+    def slo(asked: Annotated[models.SloParameters, Query()]) -> Response[str]:
+        refuse_unknown(app, models.SloParameters)
+        return respond_text(json.dumps(client().slo(**_given(asked)).to_json()))
+
     @app.get("/v1/tail", responses=_answers(models.TailAnswer, "what became visible"))
     def tail(asked: Annotated[models.TailParameters, Query()]) -> Response[str]:
         refuse_unknown(app, models.TailParameters)

@@ -27,11 +27,12 @@ def make_handler(
     keys: KeyRing | None = None,
     tenant: str | None = "default",
     clock_ns: Callable[[], int] = time.time_ns,
+    recorder: Recorder | None = None,
     stream: Path | None = None,
 ) -> Handler:
     """A handler that reads from a store and ingests frames into it, or puts them into the stream in a
     folder, which somebody else ingests."""
-    recorder = Recorder(store, background=True, clock_ns=clock_ns)
+    recorder = recorder or Recorder(store, background=True, clock_ns=clock_ns)
     settings = Settings(
         client_of=_Clients(store).of,
         admin_of=lambda tenant: admin_of(store, tenant),

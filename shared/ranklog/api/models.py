@@ -197,6 +197,26 @@ class RunListParameters(RunsParameters):
     manifest: bool = False
 
 
+class SloParameters(BaseModel):
+    """The period of objectives: a month up to now where nothing is said."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    since: Text | None = Field(None, description="RFC 3339, or a span back from now: 30d")
+    until: Text | None = None
+    tz: Text = "UTC"
+
+
+class SloAnswer(BaseModel):
+    """Each objective with its value, target and what is left of its error budget; what they are from."""
+
+    objectives: list[dict[str, Any]]
+    stored: dict[str, int]
+    counts: dict[str, int]
+    unread: list[dict[str, str]]
+    period: dict[str, Any]
+
+
 class StreamsParameters(BaseModel):
     """The run stands in the path."""
 

@@ -19,6 +19,8 @@ from ranklog.objectives.measures import Measures
 
 # Waits for lines: how long it took says nothing.
 _WAITING = ("GET", "/v1/tail")
+# About ranklog itself: no question of its users.
+_OURS = ("GET", "/v1/slo")
 _WORST = ("complete", "behind", "gaps", "partial")
 _RUNS_MAX = 20
 
@@ -41,7 +43,7 @@ class Observed:
     @property
     def is_question(self) -> bool:
         """Whether it reads lines, rather than sends some or asks for the schema."""
-        return self.route is not None and SCOPE_OF.get(self.route) == READ
+        return self.route not in (None, _OURS) and SCOPE_OF.get(self.route or ("", "")) == READ
 
     def saw(self, answer: Any) -> None:
         """Take what an answer says of itself."""

@@ -21,6 +21,7 @@ SCOPE_OF: dict[tuple[str, str], str] = {
     ("GET", "/v1/callsites"): READ,
     ("GET", "/v1/patterns"): READ,
     ("GET", "/v1/tail"): READ,
+    ("GET", "/v1/slo"): READ,
     ("POST", "/v1/frames"): WRITE,
     ("GET", "/v1/audit"): READ,
     ("GET", "/v1/usage"): READ,

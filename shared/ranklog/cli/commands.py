@@ -311,6 +311,13 @@ COMMANDS: tuple[Command, ...] = (
         example="ranklog usage --store s3://logs --tenant acme --quota scan_bytes_per_hour=100000000000",
     ),
     Command(
+        "slo",
+        "reports ranklog's own objectives: freshness, completeness, durability, answers; 1: one is missed",
+        "ranklog.cli.slo",
+        flags.WHERE + flags.SLO,
+        example="ranklog slo --since 7d --store s3://logs --tenant acme",
+    ),
+    Command(
         "quarantine",
         "list, show ID or replay [ID]: frames that could not be stored, why, and storing them after all",
         "ranklog.cli.quarantine",

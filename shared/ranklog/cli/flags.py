@@ -423,6 +423,24 @@ USAGE = (
     ),
 )
 
+FORMAT = Flag(
+    "--format", "json: as --json (default: text)", choices=("text", "json"), default="text"
+)
+
+SLO = (
+    Flag("--since", "from a time, or from a span back from now (default: 30d)", "TIME"),
+    Flag("--until", "up to a time, or to a span back from now (default: now)", "TIME"),
+    Flag("--tz", "zone of times without one (default: UTC)", "ZONE"),
+    FORMAT,
+    Flag(
+        "--set",
+        "set an objective of the tenant, in ms or as a share: freshness_p99_ms=5000, completeness=0.999; "
+        "none: no objective; default: the default again",
+        "NAME=VALUE",
+        repeat=True,
+    ),
+)
+
 QUARANTINE = (Flag("--unknown", "records that name no tenant, in place of a tenant's"),)
 
 KEYS = (
@@ -493,5 +511,6 @@ ALL: tuple[tuple[Flag, ...], ...] = (
     KEYS,
     QUARANTINE,
     USAGE,
+    SLO,
     RULES,
 )

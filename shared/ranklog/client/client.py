@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ranklog.client.outliers_answer import OutliersAnswer
     from ranklog.client.series_answer import SeriesAnswer
+    from ranklog.client.slo import SloAnswer
     from ranklog.client.sql import SqlAnswer
     from ranklog.client.stacks_answer import StacksAnswer
     from ranklog.client.tail_items import TailItem, TailPage
@@ -87,6 +88,8 @@ class Backend(Protocol):
     def triage(self, query: str, given: Restrictions) -> Triage: ...
 
     def stacks(self, query: str, given: Restrictions, *, thread: str) -> StacksAnswer: ...
+
+    def slo(self, given: Restrictions) -> SloAnswer: ...
 
     def export(
         self, query: str, given: Restrictions, out: Path, format: str, pin: str | None
@@ -391,6 +394,13 @@ class Client:
         """Ranks by where their newest stack dumps (faulthandler's, py-spy's) say they stand, the odd
         ones first. `thread`: `main`, or `all` threads of a process."""
         return self._backend.stacks(query, given, thread=thread)
+
+    def slo(
+        self, *, since: str | None = None, until: str | None = None, tz: str = "UTC"
+    ) -> SloAnswer:
+        """ranklog's own objectives over a period (a month without one): freshness, completeness,
+        durability, how long answers took and how whole they were, and what is left of the budgets."""
+        return self._backend.slo({"since": since, "until": until, "tz": tz})
 
     def export(
         self,

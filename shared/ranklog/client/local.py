@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ranklog.client.outliers_answer import OutliersAnswer
     from ranklog.client.series_answer import SeriesAnswer
     from ranklog.client.series_options import SeriesOptions
+    from ranklog.client.slo import SloAnswer
     from ranklog.client.stacks_answer import StacksAnswer
     from ranklog.client.tail_items import TailItem, TailPage
     from ranklog.client.triage_answer import Triage
@@ -211,6 +212,11 @@ class Local:
         from ranklog.client.stacks import stacks_of
 
         return stacks_of(self.reader, query, given, thread=thread)
+
+    def slo(self, given: Restrictions) -> SloAnswer:
+        from ranklog.client.slo import answer_slo
+
+        return answer_slo(self.reader, self._query("", given))
 
     def export(
         self, query: str, given: Restrictions, out: Path, format: str, pin: str | None

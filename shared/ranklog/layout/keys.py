@@ -145,6 +145,11 @@ def parse_index_key(key: str) -> IndexName:
     return IndexName(kind, int(parts[1]), int(parts[2]), source, first, last)
 
 
+def data_prefix(tenant: str) -> str:
+    """All segments of a tenant."""
+    return f"{tenant_prefix(tenant)}data/"
+
+
 def index_prefix(tenant: str) -> str:
     """All indexes of a tenant."""
     return f"{tenant_prefix(tenant)}index/"
