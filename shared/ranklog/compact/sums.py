@@ -36,7 +36,11 @@ def unlike_their_sums(
     hashes, at, found = _hashes(rows), 0, []
     for index, count in zip(indexes, streams.rows, strict=True):
         end, said = at + count, index.row_sums
-        if count and said and list(said) != _by_stream(rows, hashes, streams, index.head.streams, at, end):
+        if (
+            count
+            and said
+            and list(said) != _by_stream(rows, hashes, streams, index.head.streams, at, end)
+        ):
             found.append(index)
         at = end
     return found
