@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from ranklog import limits
+from ranklog.client.garbage import collector_waits
 from ranklog.client.index_files import IndexFiles
 from ranklog.errors import Corrupt, NewerVersion, NotFound, RanklogError
 from ranklog.layout.bundle import BUNDLED, COMPACTED, object_key, open_indexes
@@ -32,6 +33,7 @@ class Loaded:
 
 # An index in use takes about this many times its bytes: sections are compressed, tables are objects.
 _EXPANSION = 10
+_GETS_AT_ONCE = 8
 
 
 class IndexCache:
@@ -85,8 +87,8 @@ class IndexCache:
             fetched = [self._opened(key, self._get(key)) for key in missing]
         else:
             # Threads wait for bytes; unpacking is Python, of which only one thread runs at a time.
-            with ThreadPoolExecutor(width, thread_name_prefix="ranklog-index") as pool:
-                fetched = list(map(self._opened, missing, pool.map(self._get, missing)))
+            with collector_waits():
+                fetched = list(map(self._opened, missing, self._get_all(missing, width)))
         found |= zip(missing, fetched, strict=True)
         loaded.bytes_read += sum(_size(item) for item in fetched if not isinstance(item, str))
         return found
@@ -97,6 +99,15 @@ class IndexCache:
             if kept is not None:
                 self._kept.move_to_end(key)
             return kept
+
+    def _get_all(self, wanted: list[str], width: int) -> Iterator[bytes | str]:
+        """The bytes of each, in their order, as soon as they are there. A thread takes a few at a time:
+        where files are near, handing over is dearer than reading."""
+        size = max(1, min(_GETS_AT_ONCE, len(wanted) // width))
+        shares = [wanted[at : at + size] for at in range(0, len(wanted), size)]
+        with ThreadPoolExecutor(width, thread_name_prefix="ranklog-index") as pool:
+            for share in pool.map(lambda keys: [self._get(key) for key in keys], shares):
+                yield from share
 
     def _get(self, key: str) -> bytes | str:
         """An index's bytes, or the reason why there are none."""

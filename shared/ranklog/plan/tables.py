@@ -8,7 +8,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
-from itertools import accumulate, compress
+from itertools import accumulate, compress, count
+from operator import add
 from typing import TypeVar, cast
 
 from ranklog.layout.index import SegmentIndex
@@ -119,11 +120,8 @@ class SegmentTables:
     @cached_property
     def _starts(self) -> list[int]:
         """Where the line feed before each template is."""
-        starts, at = [], 0
-        for template in self._texts[0].split(b"\n")[1:]:
-            starts.append(at)
-            at += len(template) + 1
-        return starts
+        lengths = map(len, self._texts[0].split(b"\n")[1:-1])
+        return list(map(add, accumulate(lengths, initial=0), count()))
 
     def having(self, wanted: bytes, *, folded: bool) -> int:
         """Templates with these bytes; a leading line feed anchors at the start."""
