@@ -156,13 +156,13 @@ def test_an_event_has_what_api_gateway_sends() -> None:
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate")
-def test_an_open_address_speaks_tls_only(tmp_path: Path) -> None:
+def test_a_server_with_a_certificate_speaks_tls_only(tmp_path: Path) -> None:
     tls = Tls(tmp_path / "cert.pem", tmp_path / "key.pem")
     made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"]
     names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
     paths = ["-keyout", str(tls.key), "-out", str(tls.certificate)]
     subprocess.run([*made, *names, *paths], check=True, capture_output=True)
-    server = make_server(answer, host="0.0.0.0", port=0, tls=tls, has_keys=True)
+    server = make_server(answer, host="127.0.0.1", port=0, tls=tls, has_keys=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     port = server.server_address[1]

@@ -66,6 +66,7 @@ class _Plan:
 def _plan(arguments: argparse.Namespace) -> _Plan:
     """Raises BadInput before anything is made or bound."""
     from ranklog.api.workers import WORKERS_MAX, workers_default
+    from ranklog.store.probe import check_create_once
 
     roles = parse_roles(arguments.roles)
     if roles != {API} and not hasattr(os, "fork"):
@@ -82,6 +83,8 @@ def _plan(arguments: argparse.Namespace) -> _Plan:
     if arguments.stream and not roles & {API, INGEST}:
         raise BadInput("--stream goes with the roles api and ingest")
     store, _ = open_store_of(arguments, create=True)
+    if store.url.startswith("s3://"):
+        check_create_once(store)
     stream = Path(arguments.stream).absolute() if arguments.stream else None
     if stream is None and INGEST in roles:
         stream = default_stream(local_store(), store.url)
