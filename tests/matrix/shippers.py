@@ -1,0 +1,86 @@
+"""Hosts without a spool: the agent's own framer and sender over lines that are made up, frame by frame.
+
+What is not taken is sent again, so a stream has frames twice, and in another order than they were cut.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from ranklog.agent.framer import Framer
+from ranklog.agent.rows import Row, StreamState
+from ranklog.agent.sinks import KinesisSink
+from ranklog.model.frame import CallSite
+from ranklog.model.stream import Stream
+from tests.matrix.actors import LAUNCH, Site
+from tests.matrix.boundary import Boundary, acting
+from tests.matrix.machine import TENANT
+from tests.matrix.truth import Said, Truth, text_of
+
+_SITE = CallSite("train.py:88", "step", "trainer")
+_ROUNDS = 12
+
+
+class Shipper:
+    """One host's. `say` takes lines in, `ship` sends frames that were cut."""
+
+    def __init__(self, agent: str, truth: Truth) -> None:
+        self._framer = Framer(agent)
+        self._host = f"gpu-{agent[:4]}"
+        self._states: dict[tuple[str, int], StreamState] = {}
+        self._truth = truth
+        self._waiting: list[tuple[str, bytes]] = []
+
+    @property
+    def waiting(self) -> int:
+        """Frames that are not sent."""
+        return len(self._waiting)
+
+    def say(self, run: str, rank: int, ts: Sequence[int], *, world: int) -> None:
+        """A rank's next lines, at these ascending times."""
+        state, said = self._stream(run, rank, world)
+        first = len(said.ts)
+        for at, ts_ns in enumerate(ts):
+            text = text_of(rank, first + at).encode()
+            self._framer.add(state, Row(ts_ns, [text], 20, _SITE, iteration=(first + at) // 10))
+            said.ts.append(state.last_ts)  # time of a stream never runs back
+
+    def _stream(self, run: str, rank: int, world: int) -> tuple[StreamState, Said]:
+        if (run, rank) not in self._states:
+            name = f"{run}-{rank}"
+            stream = Stream(
+                TENANT, run, LAUNCH, 0, self._host, rank, rank, "logging", name, world_size=world
+            )
+            self._states[run, rank] = StreamState(stream)
+        return self._states[run, rank], self._truth.add((run, rank))
+
+    def fence(self, now_ns: int) -> None:
+        """Hours that are over are fenced, as an agent does at each look."""
+        self._framer.fence_past_hours(list(self._states.values()), now_ns)
+
+    def end(self) -> None:
+        """Every stream is over."""
+        for state in self._states.values():
+            self._framer.end(state, 0)
+
+    def cut(self) -> None:
+        """What was said goes into frames."""
+        frames, _ = self._framer.cut()
+        self._waiting += [(frame.key, frame.data) for frame in frames]
+
+    def ship(self, site: Site, boundary: Boundary, rng: random.Random) -> int:
+        """Send what waits, in any order; frames that are left where the stream takes none."""
+        sink = KinesisSink(site.stream_name, client=site.machine.kinesis)
+        rng.shuffle(self._waiting)
+        with acting(boundary):
+            for _ in range(_ROUNDS):
+                if not self._waiting:
+                    break
+                outcomes = sink.put_all(self._waiting)
+                self._waiting = [
+                    frame
+                    for frame, outcome in zip(self._waiting, outcomes, strict=True)
+                    if outcome.error is not None
+                ]
+        return len(self._waiting)

@@ -1,0 +1,111 @@
+"""Schedules in processes: servers once, a proxy before each, a bucket, and workers that take seeds in turn."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import tempfile
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.matrix import machine
+from tests.matrix.children import CONTEXT
+from tests.matrix.machine import Clock, Machine, Where
+from tests.matrix.proxy import Proxy
+from tests.matrix.schedule import Result, run_schedule
+from tests.servers import Server, running_moto, running_seaweedfs
+
+BUCKET = "matrix"
+_LOOK_S = 0.5
+
+
+@contextlib.contextmanager
+def running_servers() -> Iterator[Where]:
+    """SeaweedFS and moto on loopback, and a proxy before each."""
+    with (
+        tempfile.TemporaryDirectory(prefix="ranklog-matrix-", ignore_cleanup_errors=True) as folder,
+        running_seaweedfs(_made(Path(folder) / "weed")) as s3,
+        running_moto(_made(Path(folder) / "moto")) as kinesis,
+        behind_proxies(s3, kinesis) as where,
+    ):
+        yield where
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+@contextlib.contextmanager
+def behind_proxies(s3: Server, kinesis: Server) -> Iterator[Where]:
+    """Proxies before servers that run, and the bucket; workers have proxies of their own."""
+    client = s3.client("s3")
+    with contextlib.suppress(client.exceptions.BucketAlreadyOwnedByYou):
+        client.create_bucket(
+            Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
+        )
+    client.close()
+    yield Where(s3.url, "", kinesis.url, "", BUCKET)
+
+
+def run_seeds(
+    where: Where, seeds: Sequence[int], workers: int, mutation: str | None = None
+) -> Iterator[Result]:
+    """Results as they come. `mutation`: with this rule broken. Raises where a worker dies."""
+    waiting: Any = CONTEXT.Queue()
+    results: Any = CONTEXT.Queue()
+    for seed in seeds:
+        waiting.put(seed)
+    started = [
+        CONTEXT.Process(target=_work, args=(where, waiting, results, mutation))
+        for _ in range(min(workers, len(seeds)))
+    ]
+    for process in started:
+        process.start()
+    try:
+        for _ in seeds:
+            yield _next(results, started)
+    finally:
+        for process in started:
+            process.kill()
+            process.join()
+
+
+def _next(results: Any, started: Sequence[Any]) -> Result:
+    while True:
+        try:
+            found: Result = results.get(timeout=_LOOK_S)
+            return found
+        except queue.Empty:
+            if not any(process.is_alive() for process in started):
+                raise RuntimeError("the workers are gone") from None
+
+
+def _work(where: Where, waiting: Any, results: Any, mutation: str | None) -> None:
+    """Take seeds until there are none."""
+    from tests.matrix.mutations import MUTATIONS
+
+    os.environ |= {"RANKLOG_RING_MIB": "1", "XDG_CACHE_HOME": tempfile.gettempdir()}
+    proxies = Proxy(where.s3), Proxy(where.kinesis)
+    here = Where(where.s3, proxies[0].url, where.kinesis, proxies[1].url, where.bucket)
+    clock = Clock()
+    machine.install(clock)
+    if mutation is not None:
+        MUTATIONS[mutation].apply()
+    own = Machine(here, clock)
+    while True:
+        try:
+            seed = waiting.get(timeout=_LOOK_S)
+        except queue.Empty:
+            return
+        try:
+            result = run_schedule(own, seed)
+        except Exception as error:  # a mistake of the matrix, or a broken rule that shows so
+            text = "".join(traceback.format_exception(error))
+            result = Result(seed, 0, [], Counter(broken=1), [text], Counter())
+        result.requests = sum(proxy.seen for proxy in proxies)
+        results.put(result)
