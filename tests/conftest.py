@@ -23,9 +23,10 @@ DATA = Path(os.environ.get("RANKLOG_TEST_DATA", Path(__file__).parents[2] / "sha
 
 @pytest.fixture(scope="session", autouse=True)
 def private_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Tests leave nothing in the user's cache, and find nothing in it."""
+    """Tests leave nothing in the user's cache and configuration, and find nothing there."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
         yield
 
 

@@ -22,6 +22,7 @@ EXIT_CODES = """exit codes:
 ENVIRONMENT = """environment:
   RANKLOG_STORE    the store, where neither --store nor --api is given
   RANKLOG_API      the API likewise; RANKLOG_API_KEY is its key
+  XDG_CONFIG_HOME  where `ranklog configure` keeps its file: $XDG_CONFIG_HOME/ranklog, else ~/.config/ranklog
   XDG_DATA_HOME    where the local store is: $XDG_DATA_HOME/ranklog, else ~/.local/share/ranklog
   XDG_CACHE_HOME   where indexes of S3 stores are kept: $XDG_CACHE_HOME/ranklog, else ~/.cache/ranklog
   NO_COLOR         set: no colours

@@ -345,6 +345,13 @@ COMMANDS: tuple[Command, ...] = (
         example="ranklog keys create --scope read,write --expires 90d --name ci --store s3://logs",
     ),
     Command(
+        "configure",
+        "--stack NAME: keeps where a deployed stack is, so that commands need no --store and no --api",
+        "ranklog.cli.configure",
+        tuple(flag for flag in flags.WHERE if flag.name == "--json") + flags.CONFIGURE,
+        example="ranklog configure --stack ranklog --region eu-central-1 --key-file key.txt",
+    ),
+    Command(
         "rules",
         "check FILE: validates parse-and-extract rules and shows what they extract",
         "ranklog.cli.rules",

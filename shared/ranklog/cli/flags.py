@@ -77,13 +77,14 @@ seconds.__name__ = "number of seconds"
 WHERE = (
     Flag(
         "--store",
-        "where the lines are: a folder, file://… or s3://bucket[/prefix] (default: $RANKLOG_STORE, "
-        "else the local store in the user's data directory)",
+        "where the lines are: a folder, file://… or s3://bucket[/prefix] (default: $RANKLOG_STORE, else "
+        "what `ranklog configure` kept, else the local store in the user's data directory)",
         "URL",
     ),
     Flag(
         "--api",
-        "ask an HTTP API in place of a store (default: $RANKLOG_API; its key is $RANKLOG_API_KEY)",
+        "ask an HTTP API in place of a store (default: $RANKLOG_API; its key is $RANKLOG_API_KEY, else the "
+        "configured one)",
         "URL",
     ),
     Flag("--tenant", "whose lines, only with --store (default: default)", "NAME"),
@@ -163,7 +164,7 @@ JOB = (
     Flag(
         "--store",
         "send to this store, and end when everything is searchable (default: $RANKLOG_DESTINATION, "
-        "$RANKLOG_STORE, else the local store in the user's data directory)",
+        "$RANKLOG_STORE, else what is configured, else the local store in the user's data directory)",
         "URL",
     ),
     Flag("--destination", "send to a folder, kinesis://STREAM or the https://… of an API", "URL"),
@@ -453,6 +454,20 @@ KEYS = (
     Flag("--forget", "with revoke: remove the record too, so that no list shows it"),
 )
 
+CONFIGURE = (
+    Flag("--stack", "a CloudFormation stack of template.yaml; its outputs say the rest", "NAME"),
+    Flag("--api", "the address of an API, for who has a key and no AWS account", "URL"),
+    Flag("--region", "the stack's region (default: of your AWS settings)", "REGION"),
+    Flag("--profile", "your profile of AWS credentials, for the stack's bucket", "NAME"),
+    Flag(
+        "--key-file",
+        "a file with a key of the API, as `ranklog keys create` prints it; - reads standard input",
+        "FILE",
+    ),
+    Flag("--show", "what is configured; of the key its id"),
+    Flag("--forget", "remove it"),
+)
+
 RULES = (
     Flag(
         "--sample", "file with lines to try the rules on (default: the rules' own examples)", "FILE"
@@ -512,5 +527,7 @@ ALL: tuple[tuple[Flag, ...], ...] = (
     QUARANTINE,
     USAGE,
     SLO,
+    CANARY,
     RULES,
+    CONFIGURE,
 )

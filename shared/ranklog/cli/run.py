@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from ranklog.cli.config import read_config
 from ranklog.cli.console import Console
 from ranklog.cli.source import local_store
 from ranklog.errors import BadInput
@@ -86,6 +87,11 @@ def _destination(arguments: argparse.Namespace) -> tuple[str | None, str | None]
     if not store and (given := os.environ.get("RANKLOG_DESTINATION")):
         return resolved(given), None
     store = store or os.environ.get("RANKLOG_STORE")
+    if not store and (config := read_config()) is not None and config.destination:
+        config.use_account()
+        if config.key:
+            os.environ.setdefault("RANKLOG_API_KEY", config.key)
+        return config.destination, None
     if not store and find_spec("pyarrow") is None:
         return None, None  # a training environment that can't ingest: the spool keeps the lines
     store = store or str(local_store())

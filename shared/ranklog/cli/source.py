@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranklog.cli.config import Config, read_config
 from ranklog.errors import BadInput, NotFound
 
 if TYPE_CHECKING:
@@ -22,16 +23,25 @@ DEFAULT_TENANT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Exactly one of `store` and `api` is set. `implied`: nobody named a store, it is the local one."""
+    """Exactly one of `store` and `api` is set. `implied`: nobody named a store, it is the local one.
+    `configured`: `ranklog configure` named it."""
 
     store: str | None
     api: str | None
     tenant: str
     implied: bool = False
+    configured: Config | None = None
 
 
-def source_of(arguments: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Source:
-    """Options before environment; in each, a store or an API but not both. Raises BadInput."""
+def source_of(
+    arguments: argparse.Namespace,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    asks_api: bool = True,
+) -> Source:
+    """Options before environment before configuration; in each, a store or an API but not both. Of the
+    configured stack the API answers who has a key of it, for what can ask an API (`asks_api`); else the
+    bucket, with the user's AWS credentials. Raises BadInput."""
     # a command that writes has no --api, one whose frames name their tenant no --tenant
     given_tenant: str | None = getattr(arguments, "tenant", None)
     tenant = DEFAULT_TENANT if given_tenant is None else given_tenant
@@ -48,7 +58,13 @@ def source_of(arguments: argparse.Namespace, environ: Mapping[str, str] = os.env
         return Source(None, api, tenant)
     if store:
         return Source(store, None, tenant)
-    return Source(str(local_store(environ)), None, tenant, implied=True)
+    config = read_config(environ)
+    if config is None:
+        return Source(str(local_store(environ)), None, tenant, implied=True)
+    asks = asks_api and hasattr(arguments, "api") and given_tenant is None
+    if config.api and (not config.store or (asks and config.key)):
+        return Source(None, config.api, tenant, configured=config)
+    return Source(config.store, None, tenant, configured=config)
 
 
 def at_source(command: str, arguments: argparse.Namespace) -> str:
@@ -71,8 +87,12 @@ def open_client(arguments: argparse.Namespace) -> Client:
     _must_exist(source)
     from ranklog.client import Client
 
+    config = source.configured
     if source.api:
-        return Client(api=source.api)
+        key = None if config is None else os.environ.get("RANKLOG_API_KEY") or config.key
+        return Client(api=source.api, key=key)
+    if config is not None:
+        config.use_account()
     return Client(store=source.store, tenant=source.tenant)
 
 
@@ -91,11 +111,13 @@ def open_store_of(arguments: argparse.Namespace, *, create: bool) -> tuple[Store
     """A store to write to or to serve, and the tenant. Raises BadInput for an API."""
     from ranklog.store.open import open_store
 
-    source = source_of(arguments)
+    source = source_of(arguments, asks_api=False)
     if source.store is None:
         raise BadInput("this command works on a store, not through an API", hint="give --store")
     if not create:
         _must_exist(source)
+    if source.configured is not None:
+        source.configured.use_account()
     return open_store(source.store, create=create), source.tenant
 
 

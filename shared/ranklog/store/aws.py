@@ -66,6 +66,7 @@ def aws_client(
     read_timeout_s: float = 60.0,
     attempts: int = _ATTEMPTS,
     region: str | None = None,
+    profile: str | None = None,
 ) -> Any:
     """A client with bounded waits, for many threads. Raises BadInput where there is no boto3."""
     try:
@@ -82,7 +83,9 @@ def aws_client(
     )
     try:
         # A session of its own: making clients of the shared one is not safe among threads.
-        return boto3.session.Session().client(service, region_name=region, config=config)
+        return boto3.session.Session(profile_name=profile).client(
+            service, region_name=region, config=config
+        )
     except (BotoCoreError, ValueError) as error:
         raise translate(error, service) from error
 
