@@ -5,7 +5,9 @@ fence. Frames are cut so that even one that does not compress fits a Kinesis rec
 
 A frame is of one class, so that a full spool can drop the frames it misses least. From its first
 warning on, a stream's lines go with the class of warnings until the frames are cut: within a cut a
-stream has one run of lines in a frame, and what led up to a warning's successors stays with it.
+stream has one run of lines in a frame, and what led up to a warning's successors stays with it. So do
+those of a stream that says more than a usual one may: it has frames of its own, which are sent beside
+the others' and not before them.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from typing import Any
 
 from ranklog import limits
 from ranklog.agent.pieces import bounded, pieces_of, valid_text
-from ranklog.agent.rows import BULK, KEPT, TELEMETRY, Row, StreamState
+from ranklog.agent.rows import BULK, FLOOD, KEPT, TELEMETRY, Row, StreamState
 from ranklog.agent.wal_segment import WalFrame
 from ranklog.model.frame import INVALID_UTF8, LEVEL_INHERITED, TS_INHERITED, Drop, Fence, StreamEnd
 from ranklog.model.levels import ERROR, WARNING
@@ -33,6 +35,8 @@ from ranklog.stream.row_batch import RowBatch
 
 # A frame is closed when it holds this much uncompressed; a line and its metadata fit on top.
 FRAME_TARGET_BYTES = 512 * limits.KIB
+# … of a flood sooner: while one is under way, nobody else's is.
+FLOOD_TARGET_BYTES = 128 * limits.KIB
 # Lines of a batch that go into a frame at once, between two looks at its size.
 BATCH_ROWS, BATCH_BYTES = 1_024, 128 * limits.KIB
 # Values of a batch that go into a frame at once.
@@ -40,6 +44,8 @@ BATCH_VALUES = 8_192
 # An hour is fenced this long after its end, for lines that were stamped and not yet written.
 FENCE_DELAY_NS = 60 * limits.SECOND_NS
 LEVEL_MAX = 32_767
+# Shards of Kinesis that a flood's frames are spread over, as far as there are so many.
+FLOOD_PARTS = 8
 # Of every stream, so many first lines are of the class that is kept longest.
 HEAD_LINES = 10_000
 TELEMETRY_CHANNEL = "telemetry"
@@ -98,9 +104,11 @@ class Framer:
             for part in of_hour.parts(BATCH_VALUES):
                 builder = self._builder(state)
                 assert isinstance(builder, PointBuilder)
+                held = builder.bytes
                 builder.extend(state.stream, state.next_seq, part)
                 state.next_seq += len(part)
                 state.last_ts = part.ts[-1]
+                self._spend(state, builder.bytes - held)
                 self._close_if_full(state, builder)
 
     def drop(self, state: StreamState, lines: int, reason: str) -> None:
@@ -161,7 +169,7 @@ class Framer:
                 self._close(tenant, klass, points)
         frames, self._closed = self._closed, []
         for state in self._touched.values():
-            state.klass = BULK
+            state.klass = FLOOD if state.is_flood() else BULK
         self._touched.clear()
         self._since_ns, self._urgent = None, False
         return frames, {t: [chain.number, chain.previous] for t, chain in self._chains.items()}
@@ -180,6 +188,7 @@ class Framer:
     ) -> None:
         text, raw = valid_text(text)
         builder = self._lines(state)
+        held = builder.bytes
         builder.add(
             state.stream,
             state.next_seq,
@@ -196,6 +205,7 @@ class Framer:
             raw,
         )
         state.next_seq += 1
+        self._spend(state, builder.bytes - held)
         self._close_if_full(state, builder)
 
     def _extend_hour(self, state: StreamState, batch: RowBatch) -> None:
@@ -213,8 +223,10 @@ class Framer:
         state.last_ts = batch.ts[-1]
         for part in batch.parts(BATCH_ROWS):
             builder = self._lines(state)
+            held = builder.bytes
             builder.extend(state.stream, state.next_seq, part)
             state.next_seq += len(part)
+            self._spend(state, builder.bytes - held)
             self._close_if_full(state, builder)
 
     def _hours(self, state: StreamState, ts: array[int]) -> Iterator[tuple[int, int]]:
@@ -233,8 +245,14 @@ class Framer:
         if level >= ERROR:
             self._urgent = True
 
+    def _spend(self, state: StreamState, bytes_: int) -> None:
+        state.spend(bytes_)
+        if state.klass == FLOOD:
+            self._touched[id(state)] = state
+
     def _close_if_full(self, state: StreamState, builder: FrameParts) -> None:
-        if builder.bytes >= FRAME_TARGET_BYTES:
+        target = FLOOD_TARGET_BYTES if state.klass == FLOOD else FRAME_TARGET_BYTES
+        if builder.bytes >= target:
             tenant = state.stream.tenant
             open_ = self._chains[tenant].open
             self._close(tenant, *next(key for key, one in open_.items() if one is builder))
@@ -264,7 +282,7 @@ class Framer:
         if klass is None:
             klass = KEPT if state.next_seq < HEAD_LINES else state.klass
             if state.points:
-                klass = TELEMETRY
+                klass = FLOOD if state.klass == FLOOD else TELEMETRY
         if klass == KEPT:
             # Until the cut: a second run of its lines in one frame would leave a hole before it.
             state.klass = KEPT
@@ -289,7 +307,9 @@ class Framer:
         chain.number += 1
         chain.previous = encoded_hash(data)
         first = frame.streams[0].stream
-        key = partition_key(tenant, first.run, first.host)
+        # a flood is no shard's alone
+        part = frame.number % FLOOD_PARTS if klass == FLOOD else None
+        key = partition_key(tenant, first.run, first.host, part)
         self._closed.append(WalFrame(klass, key, data))
 
 

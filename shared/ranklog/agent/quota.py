@@ -1,7 +1,7 @@
 """The share of the disk that a spool may have, and what goes first when it is used up.
 
 Before it is: debug lines and progress bars are refused (see `admission`). When it is: the oldest
-frames without a warning, but for those with the last lines of a stream; every other frame of
+frames of streams that flood, then of the others, without a warning, but for those with the last lines of a stream; every other frame of
 telemetry; then the rest, warnings and first lines of streams last. A dropped frame's header stays,
 its disk blocks are given back, and its lines are told as dropped by the stream they were of.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ranklog import limits
 from ranklog.agent.disk_space import disk_bytes
-from ranklog.agent.rows import BULK, KEPT, TELEMETRY
+from ranklog.agent.rows import BULK, FLOOD, KEPT, TELEMETRY
 from ranklog.agent.wal import Wal
 from ranklog.agent.wal_segment import Entry
 from ranklog.errors import RanklogError
@@ -62,10 +62,11 @@ def _in_order(wal: Wal) -> Iterator[tuple[int, Entry]]:
     waiting = wal.unsent_frames()
     by_class = {
         klass: [item for item in waiting if item[1].klass == klass]
-        for klass in (BULK, TELEMETRY, KEPT)
+        for klass in (FLOOD, BULK, TELEMETRY, KEPT)
     }
-    last_lines = _last_lines(wal, by_class[BULK])
-    yield from (item for item in by_class[BULK] if item not in last_lines)
+    last_lines = _last_lines(wal, [*by_class[FLOOD], *by_class[BULK]])
+    for klass in (FLOOD, BULK):
+        yield from (item for item in by_class[klass] if item not in last_lines)
     yield from by_class[TELEMETRY][::2]
     yield from last_lines
     yield from by_class[TELEMETRY][1::2]

@@ -9,8 +9,11 @@ from typing import Any
 from ranklog.model.frame import STREAM_RANK, CallSite
 from ranklog.model.stream import Stream
 
-# Classes of frames, in the order in which a full spool misses them least.
-BULK, TELEMETRY, KEPT = 0, 1, 2
+# Classes of frames. A full spool misses those of a flood least, then the others as they stand here.
+BULK, TELEMETRY, KEPT, FLOOD = 0, 1, 2, 3
+# A stream that says more than this for long, or this much at once, is a flood: 200 times a usual rank.
+# Its lines go in frames of their own, so that nobody else's wait behind them.
+FLOOD_BYTES_PER_S, FLOOD_BYTES = 128 << 10, 512 << 10
 
 
 @dataclass(slots=True)
@@ -27,6 +30,20 @@ class StreamState:
     ended: bool = False
     masked: int = 0  # lines that held secrets
     klass: int = BULK  # of its lines from now until the cut
+    room: float = FLOOD_BYTES  # bytes that it may say before it is a flood
+    room_ns: int = 0  # when that was worked out, by the times of its lines
+
+    def spend(self, bytes_: int) -> None:
+        """So much was said, up to `last_ts`: beyond its room a stream is a flood, at least until the cut."""
+        gained = (self.last_ts - self.room_ns) * FLOOD_BYTES_PER_S / 1e9
+        self.room = min(FLOOD_BYTES, self.room + gained) - bytes_
+        self.room_ns = self.last_ts
+        if self.room < 0 and self.klass == BULK:
+            self.klass = FLOOD
+
+    def is_flood(self) -> bool:
+        """Whether it stays one: it has not made good for half of what it may say at once."""
+        return self.klass == FLOOD and self.room < FLOOD_BYTES / 2
 
     def saved(self) -> list[Any]:
         """For the log of the agent."""

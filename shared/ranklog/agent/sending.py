@@ -19,6 +19,8 @@ from ranklog.agent.wal import Pending, Place, State, Wal
 from ranklog.errors import RanklogError, Unavailable
 
 RETRY_FIRST_S, RETRY_MAX_S = 0.1, 30.0
+# What is sent of streams that flood while others wait: as much as goes through in that time, at most.
+FLOOD_TURN_S, FLOOD_BATCH_BYTES = 0.2, 512 << 10
 
 
 class Sender:
@@ -40,6 +42,8 @@ class Sender:
         self._clock = clock
         self._draw = draw
         self._failures = 0
+        self._floods_turn = True
+        self._bytes_per_s = 0.0  # of the last round
         self._waiting_since: float | None = None
         self._urged: Place = (0, 0)
         # State changes of blocks that are delivered; whoever reads them takes them out.
@@ -57,11 +61,13 @@ class Sender:
         if now < self.retry_at:
             return False
         frames = self._wal.pending(KEPT) if self.urgent_first else []
-        frames = frames or self._wal.pending()
+        frames = frames or self._in_turn()
         if not frames or not (hurry or self._is_batch(frames, now)):
             return False
         self._waiting_since = None
         outcomes = self._put([(frame.entry.key, frame.data) for frame in frames])
+        sent = sum(len(f.data) for f, o in zip(frames, outcomes, strict=True) if o.error is None)
+        self._bytes_per_s = sent / max(self._clock() - now, 1e-3)
         done, error, wait_s = [], None, 0.0
         for frame, outcome in zip(frames, outcomes, strict=True):
             if outcome.error is None:
@@ -78,6 +84,19 @@ class Sender:
             self.last_sent_at = time.time()
         self._note(error, wait_s, progress=bool(done))
         return bool(done)
+
+    def _in_turn(self) -> list[Pending]:
+        """The oldest that wait; where a stream floods, its frames and the others' take turns."""
+        floods = self._wal.floods
+        makes_objects = getattr(self._sink, "batch_age_s", 0.0)  # of whatever there is
+        if not floods or floods == self._wal.unsent or makes_objects:
+            return self._wal.pending()
+        self._floods_turn = not self._floods_turn
+        if not self._floods_turn:
+            return self._wal.pending(floods=False)
+        # others wait for it: no more than goes through meanwhile
+        bytes_max = min(FLOOD_BATCH_BYTES, int(self._bytes_per_s * FLOOD_TURN_S))
+        return self._wal.pending(floods=True, bytes_max=bytes_max)
 
     def urge(self, place: Place) -> None:
         """Somebody waits for what is in the log before that place: no batch is filled for it."""

@@ -135,9 +135,9 @@ class KinesisSink:
     def __init__(self, stream_name: str, region: str | None = None, client: Any = None) -> None:
         if not stream_name:
             raise BadInput("no Kinesis stream is named", hint="kinesis://STREAM[?region=…]")
-        if client is None:
-            client = _kinesis_client(region)
-        self._client = client
+        self._renews = client is None
+        self._region = region
+        self._client = client if client is not None else _kinesis_client(region)
         self._stream_name = stream_name
 
     def put_all(self, frames: Sequence[Frame]) -> list[Outcome]:
@@ -146,6 +146,9 @@ class KinesisSink:
         try:
             outcomes = put_frames(self._client, self._stream_name, frames)
         except RanklogError as error:  # credentials, a name: can be set right while we wait
+            if self._renews:
+                with contextlib.suppress(BadInput):  # one that reads them anew
+                    self._client = _kinesis_client(self._region)
             return [Outcome(Unavailable(error.message, hint=error.hint))] * len(frames)
         made = []
         for (_, data), outcome in zip(frames, outcomes, strict=True):

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 
 from ranklog.agent.sinks import TAKEN, Frame, Outcome, is_refused
-from ranklog.errors import RanklogError
+from ranklog.errors import BadInput, RanklogError, Unavailable
 from ranklog.ingest.batch import ingest_batch
 from ranklog.ingest.tenant_rules import TenantRules
 from ranklog.model.record import Record
@@ -49,6 +49,9 @@ class StoreSink:
                 first=records[0].sequence,
                 last=records[-1].sequence,
             )
+        except BadInput as error:
+            # What is wrong with frames ingest has set aside: it is the store's address, or credentials.
+            return Outcome(Unavailable(error.message, hint=error.hint))
         except RanklogError as error:
             return Outcome(error)
         return TAKEN

@@ -30,6 +30,7 @@ from ranklog.agent.disk_space import (
     punch_hole,
     write_whole,
 )
+from ranklog.agent.rows import FLOOD
 from ranklog.agent.wal_segment import (
     DROPPED,
     SENT,
@@ -68,6 +69,7 @@ class _Segment:
     index: int = 0
     unsent: int = 0  # frames
     unsent_bytes: int = 0
+    floods: int = 0  # of the unsent frames those of streams that flood
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,7 @@ class Wal:
             last.end += len(block)
             last.index += 1
             last.unsent += len(frames)
+            last.floods += sum(frame.klass == FLOOD for frame in frames)
             last.unsent_bytes += sum(len(frame.data) for frame in frames)
             apply(self.state, change)
             return last.number, last.end
@@ -168,22 +171,31 @@ class Wal:
                 if not entry.flags:
                     segment.unsent += 1
                     segment.unsent_bytes += entry.length
+                    segment.floods += entry.klass == FLOOD
         self._segments.append(segment)
 
     # --- sending --------------------------------------------------------------------------------
 
-    def pending(self, klass: int | None = None) -> list[Pending]:
-        """The oldest frames that are not sent, as many as are handed over at once.
+    def pending(
+        self,
+        klass: int | None = None,
+        *,
+        floods: bool | None = None,
+        bytes_max: int = BATCH_BYTES,
+    ) -> list[Pending]:
+        """The oldest frames that are not sent, as many as are handed over at once; one at least.
 
-        `klass`: only frames of that class.
+        `klass`: only frames of that class; `floods`: only those of streams that flood, or only others.
         """
         found: list[Pending] = []
         held = 0
         with self._lock:
-            for number, block, entry in self._unsent():
+            for number, block, entry in self._unsent(floods):
                 if klass is not None and entry.klass != klass:
                     continue
-                if found and (held + entry.length > BATCH_BYTES or len(found) >= BATCH_FRAMES):
+                if floods is not None and (entry.klass == FLOOD) != floods:
+                    continue
+                if found and (held + entry.length > bytes_max or len(found) >= BATCH_FRAMES):
                     break
                 segment = self._segment(number)
                 data = read_frame(segment.fd, entry)
@@ -223,6 +235,11 @@ class Wal:
         """Behind the last block."""
         last = self._segments[-1]
         return last.number, last.end
+
+    @property
+    def floods(self) -> int:
+        """Of the frames that wait those of streams that flood."""
+        return sum(segment.floods for segment in self._segments)
 
     @property
     def unsent(self) -> int:
@@ -278,16 +295,20 @@ class Wal:
 
     # --- within ---------------------------------------------------------------------------------
 
-    def _unsent(self) -> Iterator[tuple[int, Block, Entry]]:
-        """(number, block, entry) of the frames that wait, oldest first."""
+    def _unsent(self, floods: bool | None = None) -> Iterator[tuple[int, Block, Entry]]:
+        """(number, block, entry) of the frames that wait, oldest first; `floods`: files that hold none
+        of those that are wanted may be passed over."""
         for segment in self._segments:
+            wanted = segment.unsent - segment.floods if floods is False else segment.unsent
+            if not (segment.floods if floods else wanted):
+                continue
             at, index = segment.seek
             behind_unsent = False
             while segment.unsent and at < segment.end:
                 block = read_block(segment.fd, segment.number, at, index, whole=False)
                 if block is None:  # the disk lost it, and with it what the block was of
                     self.damaged += segment.unsent
-                    segment.unsent = segment.unsent_bytes = 0
+                    segment.unsent = segment.unsent_bytes = segment.floods = 0
                     break
                 waiting = [entry for entry in block.entries if not entry.flags]
                 at, index = block.end, index + 1
@@ -301,6 +322,7 @@ class Wal:
         os.pwrite(segment.fd, bytes([entry.flags | flag]), entry.flags_at)
         segment.unsent -= 1
         segment.unsent_bytes -= entry.length
+        segment.floods -= entry.klass == FLOOD
 
     def _segment(self, number: int) -> _Segment:
         return next(segment for segment in self._segments if segment.number == number)

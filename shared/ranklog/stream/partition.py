@@ -9,14 +9,14 @@ from urllib.parse import quote
 PARTITION_KEY_MAX = 256
 
 
-def partition_key(tenant: str, run: str, host: str | None) -> str:
-    """`<tenant>/<run>/<host>`, percent-encoded, so that no two hosts share a key by their names.
+def partition_key(tenant: str, run: str, host: str | None, part: int | None = None) -> str:
+    """`<tenant>/<run>/<host>`, percent-encoded, so that no two hosts share a key by their names; with
+    `/<part>` for what need not stay in order with the rest.
 
     A key over PARTITION_KEY_MAX ends in a hash of the whole.
     """
-    key = "/".join(
-        quote(part, safe="", errors="surrogatepass") for part in (tenant, run, host or "")
-    )
+    names = (tenant, run, host or "", *(() if part is None else (str(part),)))
+    key = "/".join(quote(name, safe="", errors="surrogatepass") for name in names)
     if len(key) <= PARTITION_KEY_MAX:
         return key
     digest = hashlib.sha256(key.encode()).hexdigest()[:32]
