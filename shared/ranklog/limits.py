@@ -135,8 +135,12 @@ MEASURES_LAG_NS = 600 * SECOND_NS
 MEASURES_KEPT_NS = 90 * DAY_NS
 # Tenants whose measures a process holds, some 10 KiB each; past it all are written and begun anew.
 MEASURED_TENANTS_MAX = 1_024
-# Tenants that the metrics function looks at in one run, in turns that go on where the last one ended.
-METRICS_TENANTS_MAX = 10_000
+# Of its time the metrics function keeps so much for the tenant that it is at; the next run goes on.
+METRICS_RESERVE_S = 30
+# The run of canaries, and how long it is kept where a tenant has no rule for it: the shortest that
+# retention takes. Its launches are days.
+CANARY_RUN = "ranklog-canary"
+CANARY_KEPT_NS = DAY_NS
 
 # --- compaction -------------------------------------------------------------------------------
 # What one merge of segments reads, stored and as text: the first is what scans like, the second is

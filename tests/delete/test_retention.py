@@ -174,3 +174,20 @@ def test_rules_are_saved_replaced_and_refused_where_they_are_too_short() -> None
         load_policy(store, "acme")
     report = put(store, "1", [Row("old", ts=T0)])
     assert (report.lines, report.refused) == (1, 0)
+
+
+def test_canaries_are_kept_for_a_day_unless_a_rule_has_their_name() -> None:
+    canary = limits.CANARY_RUN
+    assert Policy().keep_ns(canary) == DAY
+    assert Policy().keep_ns("llama") is None
+    assert Policy((Rule("*", 90 * DAY), Rule("ranklog-*", 30 * DAY))).keep_ns(canary) == DAY
+    assert Policy((Rule(canary, 2 * DAY),)).keep_ns(canary) == 2 * DAY
+
+
+def test_canaries_of_yesterday_go_where_nobody_set_a_rule(store: MemoryStore) -> None:
+    one = stream(0, run=limits.CANARY_RUN)
+    for name, ts in (("c0", NOW - 3 * DAY), ("c1", NOW - HOUR)):
+        put(store, name, [Row(f"canary {name}", ts=ts, stream=one)], first_seq={one: int(name[1])})
+    assert applied(store).floors == {limits.CANARY_RUN: NOW - DAY}
+    assert lines(store, limits.CANARY_RUN) == ["canary c1"]
+    assert len(lines(store)) == 10

@@ -318,6 +318,13 @@ COMMANDS: tuple[Command, ...] = (
         example="ranklog slo --since 7d --store s3://logs --tenant acme",
     ),
     Command(
+        "canary",
+        "writes numbered lines through the whole path and reads them back: none lost, none doubled, how late",
+        "ranklog.cli.canary",
+        flags.WHERE + flags.CANARY,
+        example="ranklog canary --every 60 --api https://logs.example.com",
+    ),
+    Command(
         "quarantine",
         "list, show ID or replay [ID]: frames that could not be stored, why, and storing them after all",
         "ranklog.cli.quarantine",

@@ -442,6 +442,20 @@ SLO = (
     ),
 )
 
+CANARY = (
+    Flag(
+        "--destination",
+        "write there, through a producer and an agent: a folder, store:DIR, s3://bucket, kinesis://STREAM or "
+        "the https://… of an API (default: $RANKLOG_DESTINATION, else the API or the store that is read)",
+        "URL",
+    ),
+    Flag("--once", "one round, and end (default)"),
+    Flag("--every", "a round every S seconds, until ctrl-c", "S", type=seconds),
+    Flag("--lines", "lines a round (default: 20)", "N", 20, type=whole),
+    Flag("--timeout", "wait S seconds until all are found (default: 60)", "S", 60.0, type=seconds),
+    FORMAT,
+)
+
 QUARANTINE = (Flag("--unknown", "records that name no tenant, in place of a tenant's"),)
 
 KEYS = (

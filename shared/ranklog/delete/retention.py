@@ -16,7 +16,7 @@ from typing import Any
 
 from ranklog.errors import BadInput, Corrupt, NewerVersion, NotFound
 from ranklog.layout import keys
-from ranklog.limits import HOUR_NS, RETENTION_NS_MIN
+from ranklog.limits import CANARY_KEPT_NS, CANARY_RUN, HOUR_NS, RETENTION_NS_MIN
 from ranklog.store.protocol import Store
 
 VERSION = 1
@@ -33,13 +33,14 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A tenant's rules; without one that fits, a run is kept for good."""
+    """A tenant's rules; without one that fits, a run is kept for good. Canaries' run is kept for a day where
+    no rule has its very name."""
 
     rules: tuple[Rule, ...] = ()
 
     def keep_ns(self, run: str) -> int | None:
         """How long lines of a run are kept, None: for good."""
-        fitting = [rule for rule in self.rules if fnmatchcase(run, rule.run)]
+        fitting = [rule for rule in (CANARIES, *self.rules) if fnmatchcase(run, rule.run)]
         return max(fitting, key=_exactness).keep_ns if fitting else None
 
     def floor_ns(self, run: str, now_ns: int) -> int:
@@ -57,8 +58,12 @@ class Policy:
         return Policy(tuple(sorted([*others, *added], key=lambda rule: rule.run)))
 
 
-def _exactness(rule: Rule) -> tuple[int, str]:
-    return sum(letter not in "*?" for letter in rule.run), rule.run
+# Where a tenant says nothing of them.
+CANARIES = Rule(CANARY_RUN, CANARY_KEPT_NS)
+
+
+def _exactness(rule: Rule) -> tuple[int, bool, str]:
+    return sum(letter not in "*?" for letter in rule.run), rule is not CANARIES, rule.run
 
 
 def policy_key(tenant: str) -> str:

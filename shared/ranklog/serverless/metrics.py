@@ -26,10 +26,13 @@ def put_metrics(
     tenant: str | None,
     measures: Measures,
     gauges: Mapping[str, float | None] | None = None,
+    *,
+    stack_wide: bool = True,
     **about: str | None,
 ) -> None:
-    """One line, nothing where nothing was measured. A gauge that is None is not known; `about` stands
-    beside the metrics and is none."""
+    """One line, nothing where nothing was measured. A gauge that is None is not known; one with the name of a
+    count stands for it, so that a zero is told. `about` stands beside the metrics and is none. Not
+    `stack_wide`: by service and tenant alone."""
     given = {name: value for name, value in (gauges or {}).items() if value is not None}
     if not measures and not given:
         return
@@ -41,11 +44,15 @@ def put_metrics(
         namespace=names.NAMESPACE,
         service=service,
     )
-    if tenant is not None:
+    if tenant is not None and stack_wide:
         line.add_dimensions(service=service, tenant=tenant)
+    elif tenant is not None:
+        line.add_dimension("tenant", tenant)
     for name, text in sorted(about.items()):
         line.add_metadata(name, text)
     for name, count in sorted(measures.counts.items()):
+        if name in given:
+            continue
         line.add_metric(name, names.BY_NAME[name].unit, count)
     for name, times in sorted(measures.ms.items()):
         for value in samples(times):

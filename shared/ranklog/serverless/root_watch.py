@@ -72,8 +72,14 @@ class RootWatch:
         measures.count(names.COST, cost)
         measures.merge(self._scans)
         gauges = {names.COST_USD: cost / 1e9, names.PRUNED_PERCENT: _pruned_percent(observed)}
-        about = {"run": run_of(observed.runs), "query_id": observed.query_id}
-        put_metrics(self._logger.service, observed.tenant, measures, gauges, **about)
+        put_metrics(
+            self._logger.service,
+            observed.tenant,
+            measures,
+            gauges,
+            run=run_of(observed.runs),
+            query_id=observed.query_id,
+        )
         if observed.tenant is not None:
             self._recorder.add(observed.tenant, measures)
 
