@@ -22,6 +22,7 @@ from ranklog.limits import METRICS_RESERVE_S
 from ranklog.objectives import names
 from ranklog.objectives.keeping import roll_up
 from ranklog.objectives.measures import Measures
+from ranklog.scan.scatter import InProcess
 from ranklog.serverless.gauges import Gauges, tenant_gauges, waiting_frames, worst_of
 from ranklog.serverless.invocation import function_logger, invocation
 from ranklog.serverless.metrics import put_metrics
@@ -64,7 +65,9 @@ def _of_tenant(store: Store, tenant: str) -> Gauges | None:
     logger.append_keys(tenant=tenant)
     now_ns = time.time_ns()
     try:
-        gauges = tenant_gauges(local_reader(store, tenant), now_ns)
+        # Gauges scan nothing: this function has no DuckDB.
+        reader = local_reader(store, tenant, invoker=InProcess(store))
+        gauges = tenant_gauges(reader, now_ns)
         rolled = roll_up(store, tenant, now_ns)
     except RanklogError as error:
         logger.exception("tenant not read", extra={"kind": error.kind})
