@@ -174,6 +174,8 @@ TMP_KEPT_S = 24 * 3_600
 ORPHAN_AGE_S_MAX = 7 * 24 * 3_600
 # Pointers to what arrived in an hour, by age: a tail that was left for longer begins anew.
 POINTER_AGE_S_MAX = 3 * 24 * 3_600
+# What processes counted in an hour, for quotas (the hour that runs) and `ranklog usage` (24 of them).
+USAGE_KEPT_HOURS = 7 * 24
 
 # --- Kinesis ----------------------------------------------------------------------------------
 # One record with its partition key; a stream can be told to take 10 MiB, which we don't ask for.
@@ -312,9 +314,16 @@ BUCKETS_MAX = 100_000
 # Seq ranges of one tombstone: every question of the tenant reads them (some 6 bytes each), and scans
 # where they are get them as rows to skip. A deletion of more is refused.
 TOMBSTONE_RANGES_MAX = 100_000
+# Small tombstones that are left before they are merged into one of at most so many bytes: a question LISTs
+# all and reads each once. Retention leaves one an hour.
+TOMBSTONES_MAX = 64
+TOMBSTONE_BYTES_MAX = 4 * MIB
 # The shortest time that lines can be kept: what a producer and a stream hold back for a while must not
 # be refused when it comes.
 RETENTION_NS_MIN = DAY_NS
+# What a merge or a note of streams says is kept so long after the floor passed it by: until then a copy of
+# what it replaced may come back.
+RETENTION_NOTES_NS = 7 * DAY_NS
 # Objects whose rows are all deleted go so long after the tombstone: questions that were asked before it
 # (900 s at most) and what reads for them have ended, twice over.
 REMOVAL_GRACE_S = 1_800

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+from dataclasses import replace
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from ranklog import limits
@@ -13,13 +16,19 @@ from ranklog.client.reader import Reader, local_reader
 from ranklog.client.retention import Applied, apply_retention
 from ranklog.delete.actions import read_actions
 from ranklog.delete.retention import Policy, Rule, load_policy, save_policy
+from ranklog.delete.tombstones import load
 from ranklog.errors import BadInput, Corrupt
 from ranklog.ingest.batch import IngestReport, ingest_batch
 from ranklog.model.frame import FrameStream, StreamEnd
 from ranklog.model.record import Record
 from ranklog.store.memory import MemoryStore
 from ranklog.stream.frames import encode_frame
+from tests.client.altering import live_indexes
+from tests.compact.stores import GRACE_NS, SteppedStore, compact
 from tests.ingest.frames import T0, Row, make_frame, stream
+from tests.point_frames import STREAM as POINT_STREAM
+from tests.point_frames import Record as PointRecord
+from tests.point_frames import point_frame
 
 HOUR, DAY = limits.HOUR_NS, limits.DAY_NS
 NOW = T0 + 10 * DAY
@@ -191,3 +200,113 @@ def test_canaries_of_yesterday_go_where_nobody_set_a_rule(store: MemoryStore) ->
     assert applied(store).floors == {limits.CANARY_RUN: NOW - DAY}
     assert lines(store, limits.CANARY_RUN) == ["canary c1"]
     assert len(lines(store)) == 10
+
+
+# --- points -------------------------------------------------------------------------------------
+POINTS = replace(POINT_STREAM, run="llama")
+
+
+def put_points(
+    store: MemoryStore, name: str, times: list[int], *, at: int = NOW, seq: int = 0
+) -> None:
+    records = [PointRecord({"loss": float(ts - T0)}, ts=ts, stream=POINTS) for ts in times]
+    frame = point_frame(records, first_seq={POINTS: seq}, number=min(seq, 1))
+    record = Record(encode_frame(frame), at, name)
+    assert ingest_batch([record], store=store, source="p", first=name, last=name).bad == []
+
+
+def hours_of_points(store: MemoryStore) -> list[int]:
+    found = Client(store=store, tenant="acme").series("loss", run="llama", max_points=None)
+    return sorted(round(value / HOUR) for value in found.to_arrow().column("value").to_pylist())
+
+
+def test_points_of_late_segments_that_lie_astride_the_floor_are_hidden_alone_and_go() -> None:
+    store = SteppedStore()
+    store.clock_ns = T0 + 2 * DAY
+    put_points(store, "1", [T0 + hour * HOUR for hour in range(48)], at=T0 + 2 * DAY)
+    put_points(store, "2", [T0 + hour * HOUR for hour in range(48, 50)], at=T0 + 2 * DAY, seq=48)
+    assert hours_of_points(store) == list(range(50))
+    keep(store, Rule("llama", 9 * DAY))
+    assert sum(item.lines for item in applied(store).rows) == 24
+    assert hours_of_points(store) == list(range(24, 50))
+    assert applied(store).rows == []
+    store.clock_ns = NOW + HOUR
+    for _ in range(2):
+        assert compact(store, hidden=load(store, "acme").hidden).failed == {}
+        store.clock_ns += GRACE_NS
+    assert stored_seqs(store) == list(range(24, 50))
+    assert hours_of_points(store) == list(range(24, 50))
+    assert audit(reader_of(store)).state == "verified"
+
+
+def stored_seqs(store: MemoryStore) -> list[int]:
+    """Of all rows that lie in segments, whoever may see them."""
+    found: list[int] = []
+    for index in live_indexes(store):
+        assert index.head.segment is not None
+        table = pq.read_table(io.BytesIO(store.get(index.head.segment.key)), columns=["seq"])
+        found += [seq for seq in table.column("seq").to_pylist() if seq is not None]
+    return sorted(found)
+
+
+def test_a_damaged_segment_of_points_is_named_and_the_rest_is_let_go_of() -> None:
+    store = MemoryStore()
+    put_points(store, "1", [T0 + hour * HOUR for hour in range(48)], at=T0 + 2 * DAY)
+    put(store, "2", [Row("old", ts=T0, stream=stream(0))])
+    [segment] = [info.key for info in store.list("acme/data/late/")]
+    store.put(segment, store.get(segment)[:-1] + b"x")
+    keep(store, Rule("llama", 9 * DAY))
+    found = applied(store)
+    assert [item["reason"][:15] for item in found.failed] == ["damaged segment"]
+    assert (
+        sum(item.lines for item in found.rows) == 2
+    )  # the line, and a point in an hour's own segment
+
+
+def test_expired_lines_are_gone_from_the_store_after_compaction_other_runs_stay() -> None:
+    store = SteppedStore()
+    store.clock_ns = T0 + 2 * DAY
+    rows = [
+        Row(f"{run} h{hour}", ts=T0 + hour * HOUR, stream=stream(0, run=run))
+        for hour in range(48)
+        for run in ("llama", "other")
+    ]
+    put(store, "1", rows, at=T0 + 2 * DAY)
+    keep(store, Rule("llama", 9 * DAY))
+    applied(store)
+    assert lines(store) == [f"llama h{hour}" for hour in range(24, 48)]
+    store.clock_ns = NOW + HOUR
+    for _ in range(2):
+        assert compact(store, hidden=load(store, "acme").hidden).failed == {}
+        store.clock_ns += GRACE_NS
+    data = b"".join(store.get(info.key) for info in store.list("acme/data/"))
+    assert len(stored_seqs(store)) == 24 + 48
+    assert data and len(lines(store, "other")) == 48
+    assert lines(store) == [f"llama h{hour}" for hour in range(24, 48)]
+
+
+def test_a_pinned_run_is_kept_whole_until_the_pin_goes() -> None:
+    store = SteppedStore()
+    store.clock_ns = T0 + 2 * DAY
+    put(
+        store,
+        "1",
+        [Row(f"h{hour}", ts=T0 + hour * HOUR, stream=stream(0)) for hour in range(48)],
+        at=T0 + 2 * DAY,
+    )
+    pin = Client(store=store, tenant="acme").search("", run="llama", limit=None, pin=True).pin
+    assert pin is not None
+    keep(store, Rule("llama", 9 * DAY))
+    applied(store)
+    store.clock_ns = NOW + HOUR
+    for _ in range(3):
+        compact(store, hidden=load(store, "acme").hidden)
+        store.clock_ns += GRACE_NS
+    assert len(Client(store=store, tenant="acme").search(pin=pin["id"]).lines) == 48
+    assert lines(store) == [f"h{hour}" for hour in range(24, 48)]
+    for info in list(store.list("acme/pins/")):
+        store.delete(info.key)
+    for _ in range(2):
+        compact(store, hidden=load(store, "acme").hidden)
+        store.clock_ns += GRACE_NS
+    assert stored_seqs(store) == list(range(24, 48))

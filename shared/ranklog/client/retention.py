@@ -6,7 +6,7 @@ index before its segment. What a pin names stays: a pinned question does not loo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,10 +18,12 @@ from ranklog.client.reader import Reader
 from ranklog.client.scope import Scope, load_scope
 from ranklog.client.search import Search
 from ranklog.delete.actions import Action, record_action
-from ranklog.delete.retention import load_policy
+from ranklog.delete.merging import merge_tombstones
+from ranklog.delete.retention import Policy, load_policy
 from ranklog.delete.tombstones import put_tombstone
-from ranklog.errors import TooLarge
+from ranklog.errors import Corrupt, NotFound, TooLarge
 from ranklog.layout import keys
+from ranklog.layout.bundle import object_key
 from ranklog.layout.index import SegmentIndex
 from ranklog.limits import HOUR_NS, SECOND_NS
 from ranklog.model import query as q
@@ -67,10 +69,14 @@ def apply_retention(reader: Reader, *, who: str, why: str = "", dry_run: bool = 
             result.floors[run] = floor_ns
             for launch in reader.catalog.launches(run):
                 result.rows += _expired(reader, launch, floor_ns, result)
-    removable = _removable(reader, now_ns, result)
+    removable, markers = _removable(reader, policy, now_ns, result)
     result.removed = [key for index in removable for key in _objects_of(index)]
     if not dry_run and (result.rows or removable):
         _do(reader, result, removable, Action("retention.apply", now_ns, who, why))
+        for key in markers:
+            reader.store.delete(key)
+    if not dry_run:
+        merge_tombstones(reader.store, reader.tenant, now_ns)
     return result
 
 
@@ -113,9 +119,8 @@ def _expired(reader: Reader, launch: Launch, floor_ns: int, result: Applied) -> 
     scope = load_scope(reader, [launch], listing)
     result.failed += scope.failed
     whole: dict[tuple[str, int | None], tuple[StreamEntry, list[tuple[int, int]]]] = {}
-    astride: set[str] = set()
+    astride: dict[str, SegmentIndex] = {}
     for index in (*scope.indexes.values(), *scope.points.values()):
-        of_lines = index.head.kind == KIND_LINE
         for entry in index.head.streams:
             if not scope.holds(entry) or entry.min_ts is None or entry.max_ts is None:
                 continue
@@ -123,10 +128,13 @@ def _expired(reader: Reader, launch: Launch, floor_ns: int, result: Applied) -> 
                 hour = entry.min_ts // HOUR_NS
                 key = (entry.stream_id, hour if hour == entry.max_ts // HOUR_NS else None)
                 whole.setdefault(key, (entry, []))[1].extend(entry.ranges)
-            elif entry.min_ts < floor_ns and of_lines:
-                astride.add(index.key)
+            elif entry.min_ts < floor_ns:
+                astride[index.key] = index
     found = {key: (entry, union(ranges)) for key, (entry, ranges) in whole.items()}
-    for stream_id, hour, ranges in _rows_astride(reader, launch, sorted(astride), floor_ns):
+    wanted = {entry.stream_id for entry in scope.entries()}
+    for stream_id, hour, ranges in _rows_astride(reader, launch, astride, floor_ns, result):
+        if stream_id not in wanted:
+            continue  # another launch's, in the same segment
         entry, known = found.get((stream_id, hour), (_entry_of(scope, stream_id), []))
         found[stream_id, hour] = (entry, union([*known, *ranges]))
     yield from _new_rows(found, scope.tombstones)
@@ -137,14 +145,27 @@ def _entry_of(scope: Scope, stream_id: str) -> StreamEntry:
 
 
 def _rows_astride(
-    reader: Reader, launch: Launch, names: list[str], floor_ns: int
+    reader: Reader,
+    launch: Launch,
+    astride: Mapping[str, SegmentIndex],
+    floor_ns: int,
+    result: Applied,
 ) -> Iterator[tuple[str, int, list[tuple[int, int]]]]:
-    """Lines below the floor in late segments that have others above it: these are read."""
-    if names:
-        from ranklog.client.row_ranges import find_ranges
+    """Rows below the floor in late segments that have others above it: these are read."""
+    if not astride:
+        return
+    from ranklog.client.row_ranges import find_ranges, find_records
 
-        scope = load_scope(reader, [launch], Listing(names, None, floor_ns))
+    lines = sorted(key for key, index in astride.items() if index.head.kind == KIND_LINE)
+    if lines:
+        scope = load_scope(reader, [launch], Listing(lines, None, floor_ns))
         yield from find_ranges(Search(reader, q.Query(q.Everything()), scope, Report()))
+    for key, index in sorted(astride.items()):
+        if index.head.kind != KIND_LINE:
+            try:
+                yield from find_records(reader.store, index, floor_ns)
+            except (Corrupt, NotFound) as error:
+                result.failed.append({"segment": key, "reason": error.message})
 
 
 def _new_rows(
@@ -178,25 +199,54 @@ def _deleted(
 
 
 # --- objects --------------------------------------------------------------------------------------
-def _removable(reader: Reader, now_ns: int, result: Applied) -> list[SegmentIndex]:
-    """Indexes of which every row was hidden long enough ago, that no pin names and no bundle holds."""
+def _removable(
+    reader: Reader, policy: Policy, now_ns: int, result: Applied
+) -> tuple[list[SegmentIndex], list[str]]:
+    """Indexes of which every row was hidden long enough ago, that no pin names and no bundle holds; and
+    markers of hours that nothing is left in of their launch."""
     hidden = reader.tombstones.before(now_ns - limits.REMOVAL_GRACE_S * SECOND_NS)
     if not hidden:
-        return []
+        return [], []
     listed = set(reader.catalog.list_time(None, None, LINES_AND_POINTS).keys)
     kept = _pinned(reader)
-    found = []
-    for index in reader.indexes.load(listed).indexes:
+    found, stays = [], []
+    loaded = reader.indexes.load(listed)
+    for index in loaded.indexes:
         head = index.head
-        if head.segment is None or index.key not in listed or head.replaces:
-            continue
-        if any(difference(entry.ranges, hidden.hidden(entry)) for entry in head.streams):
-            continue
-        if index.key in kept or head.segment.key in kept:
+        if index.key not in listed or not _is_over(index, hidden, policy, now_ns):
+            stays.append(index)
+        elif index.key in kept or (head.segment is not None and head.segment.key in kept):
             result.pinned += 1
-            continue
-        found.append(index)
-    return found
+            stays.append(index)
+        else:
+            found.append(index)
+    left = {place for index in stays for place in _places(index)}
+    gone = {place for index in found for place in _places(index)} - left
+    if loaded.failed:  # what can't be read may be of any launch
+        gone = set()
+    return found, [keys.hour_marker_key(reader.tenant, *place) for place in sorted(gone)]
+
+
+def _is_over(index: SegmentIndex, hidden: Tombstones, policy: Policy, now_ns: int) -> bool:
+    """Whether nobody needs it. What says more than its rows (a merge, which keeps what it replaced replaced;
+    notes of streams) is kept for a while after the floor has passed it by."""
+    head = index.head
+    if any(difference(entry.ranges, hidden.hidden(entry)) for entry in head.streams):
+        return False
+    if head.segment is not None and not head.replaces:
+        return True
+    end_ns = keys.parse_index_key(index.key).max_ts + limits.RETENTION_NOTES_NS
+    runs = {entry.stream.run for entry in head.streams}
+    return bool(runs) and all(end_ns < policy.floor_ns(run, now_ns) for run in runs)
+
+
+def _places(index: SegmentIndex) -> set[tuple[str, str, int]]:
+    """(run, launch, hour) that it has something of; none of late arrivals."""
+    folder = object_key(index.key).rpartition("/")[0] + "/"
+    hour = keys.hour_of_index_prefix(folder)
+    if hour is None:
+        return set()
+    return {(entry.stream.run, entry.stream.launch, hour) for entry in index.head.streams}
 
 
 def _objects_of(index: SegmentIndex) -> list[str]:

@@ -10,14 +10,20 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from ranklog.client.line_scans import read_scans
 from ranklog.client.line_table import is_null, numbers
 from ranklog.client.search import Search
-from ranklog.layout import schema
+from ranklog.errors import Corrupt
+from ranklog.layout import keys, schema
+from ranklog.layout import point_schema as ps
+from ranklog.layout.index import SegmentIndex
 from ranklog.limits import HOUR_NS
 from ranklog.plan.tasks import Lines
 from ranklog.plan.tree import all_of
+from ranklog.store.protocol import Store
 
 I64 = npt.NDArray[np.int64]
 _SHAPE = Lines(limit=None, whole=False, columns=(schema.GROUP,))
@@ -35,6 +41,34 @@ def find_ranges(
     if found is None:
         return
     stream, seq, hour, _ = found
+    yield from _by_stream_and_hour(list(names), stream, seq, hour)
+
+
+def find_records(
+    store: Store, index: SegmentIndex, until_ns: int
+) -> Iterator[tuple[str, int, list[tuple[int, int]]]]:
+    """The same of all records of points of a segment before a time. Raises Corrupt where it is not what was
+    committed, and what the store raises."""
+    segment = index.head.segment
+    if segment is None:
+        return
+    data = store.get(segment.key)
+    if not keys.segment_is_named(data, segment.key):
+        raise Corrupt(f"damaged segment: {segment.key}")
+    columns = [ps.STREAM, ps.SEQ, ps.TS]
+    table = pq.read_table(pa.BufferReader(data), columns=columns, use_threads=False)
+    table = table.slice(0, index.series.records)
+    stream, seq, ts = (numbers(table, name) for name in columns)
+    old = ts < until_ns
+    ids = [entry.stream_id for entry in index.head.streams]
+    yield from _by_stream_and_hour(ids, stream[old], seq[old], ts[old] // HOUR_NS)
+
+
+def _by_stream_and_hour(
+    ids: list[str], stream: I64, seq: I64, hour: I64
+) -> Iterator[tuple[str, int, list[tuple[int, int]]]]:
+    if not len(seq):
+        return
     order = np.lexsort((seq, hour, stream))
     stream, seq, hour = stream[order], seq[order], hour[order]
     place = np.ones(len(seq), np.bool_)
@@ -45,7 +79,7 @@ def find_ranges(
     ends = seq[np.append(starts[1:], len(seq)) - 1] + 1
     places = np.flatnonzero(place)
     edges = np.append(np.searchsorted(starts, places), len(starts)).tolist()
-    lows, highs, ids = seq[starts].tolist(), ends.tolist(), list(names)
+    lows, highs = seq[starts].tolist(), ends.tolist()
     for i, at in enumerate(places.tolist()):
         a, b = edges[i], edges[i + 1]
         pairs = list(zip(lows[a:b], highs[a:b], strict=True))

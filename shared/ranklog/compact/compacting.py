@@ -12,7 +12,7 @@ from ranklog.compact.cleanup import doomed
 from ranklog.compact.contents import Folder, Known, folders, read_contents
 from ranklog.compact.lease import lease
 from ranklog.compact.merge import merge
-from ranklog.compact.orphans import delete_orphan, old_pointers, orphans
+from ranklog.compact.orphans import delete_orphan, old_pointers, old_usage, orphans
 from ranklog.compact.pins import Pinned, read_pins
 from ranklog.compact.streams import Hidden, nothing_hidden
 from ranklog.errors import Corrupt
@@ -75,7 +75,7 @@ class Compactor:
             report.stopped_after = folder.index_prefix
         report.stopped_after = ""
         if wanted is None:
-            self._pointers(report)
+            self._old(report)
         return report
 
     def _folder(self, folder: Folder, pinned: Pinned, report: CompactReport) -> None:
@@ -138,9 +138,10 @@ class Compactor:
             gone = self.dry_run or delete_orphan(self.store, folder, key, self.now_ns)
             report.orphans += gone
 
-    def _pointers(self, report: CompactReport) -> None:
-        for key in old_pointers(self.store, self.tenant, self.now_ns):
-            report.deleted += self._delete(key)
+    def _old(self, report: CompactReport) -> None:
+        for old in (old_pointers, old_usage):
+            for key in old(self.store, self.tenant, self.now_ns):
+                report.deleted += self._delete(key)
 
     def _delete(self, key: str) -> int:
         if not self.dry_run:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from ranklog.compact.contents import Contents, Folder, read_contents
 from ranklog.errors import NotFound
 from ranklog.layout import keys
-from ranklog.limits import ORPHAN_AGE_S_MAX, POINTER_AGE_S_MAX, SECOND_NS
+from ranklog.limits import ORPHAN_AGE_S_MAX, POINTER_AGE_S_MAX, SECOND_NS, USAGE_KEPT_HOURS
 from ranklog.store.protocol import ObjectInfo, Store
 
 
@@ -57,3 +57,15 @@ def old_pointers(store: Store, tenant: str, now_ns: int) -> list[str]:
     prefix = f"{keys.tenant_prefix(tenant)}arrivals/"
     listed = store.list(prefix)
     return [info.key for info in listed if _is_old(info, now_ns, POINTER_AGE_S_MAX)]
+
+
+def old_usage(store: Store, tenant: str, now_ns: int) -> list[str]:
+    """What processes counted in hours that nobody asks for any more."""
+    prefix = f"{keys.tenant_prefix(tenant)}usage/"
+    oldest = keys.usage_prefix(tenant, keys.hour_of(now_ns) - USAGE_KEPT_HOURS)
+    found = []
+    for info in store.list(prefix):  # by hour, the oldest first
+        if info.key >= oldest:
+            break
+        found.append(info.key)
+    return found

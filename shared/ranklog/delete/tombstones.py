@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from ranklog.delete.codec import decode_tombstone, encode_tombstone
-from ranklog.errors import AlreadyExists
+from ranklog.errors import AlreadyExists, NotFound, Unavailable
 from ranklog.layout import keys
 from ranklog.model.index import StreamEntry
 from ranklog.model.tombstone import RETENTION, Deleted, Tombstone, Tombstones
 from ranklog.plan.overlap import intersection, union
 from ranklog.store.protocol import Store
+
+# Merging takes some seconds, once in days.
+_TRIES = 8
 
 
 def load(store: Store, tenant: str) -> Tombstones:
@@ -46,15 +49,22 @@ class TombstoneCache:
 
     def load(self) -> Tombstones:
         """As they are now."""
-        names = tuple(sorted(item.key for item in self._store.list(self._prefix)))
-        if names == self._folded.keys:
-            return self._folded
+        for _ in range(_TRIES):
+            names = tuple(sorted(item.key for item in self._store.list(self._prefix)))
+            if names == self._folded.keys:
+                return self._folded
+            with contextlib.suppress(NotFound):  # merged since it was listed: what it said is in another
+                return self._read(names)
+        raise Unavailable("tombstones change as they are read", hint="try again")
+
+    def _read(self, names: tuple[str, ...]) -> Tombstones:
         with self._lock:
             for key in names:
                 if key not in self._known:
                     self._known[key] = decode_tombstone(self._store.get(key), key)
             if names != self._folded.keys:
-                self._folded = fold({key: self._known[key] for key in names})
+                self._known = {key: self._known[key] for key in names}
+                self._folded = fold(self._known)
             return self._folded
 
     def before(self, when_ns: int) -> Tombstones:
@@ -67,7 +77,11 @@ class TombstoneCache:
 
     def _part(self, wanted: Callable[[str, Tombstone], bool]) -> Tombstones:
         every = self.load().keys
-        return fold({key: self._known[key] for key in every if wanted(key, self._known[key])})
+        with self._lock:
+            known = {key: self._known[key] for key in every if key in self._known}
+        if len(known) < len(every):  # another thread saw them merged
+            return self._part(wanted)
+        return fold({key: one for key, one in known.items() if wanted(key, one)})
 
 
 def _when(key: str) -> int:
