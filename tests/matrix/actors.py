@@ -18,6 +18,8 @@ from ranklog.client.local import Local
 from ranklog.client.options import CountOptions, SearchOptions
 from ranklog.client.reader import Reader, local_reader
 from ranklog.client.retention import apply_retention
+from ranklog.client.series_answer import SeriesAnswer
+from ranklog.client.series_options import SeriesOptions
 from ranklog.client.words import Restrictions, read_query
 from ranklog.compact.compacting import Compactor
 from ranklog.delete.tombstones import load
@@ -31,7 +33,7 @@ from ranklog.rules.ruleset import RuleSet
 from ranklog.store import S3Store
 from tests.matrix.boundary import Ages, Boundary, WatchedStore, acting
 from tests.matrix.machine import TENANT, Machine
-from tests.matrix.truth import Asked, text_of
+from tests.matrix.truth import SERIES, Asked, text_of
 
 RUN, DOOMED, SCRATCH = "llama", "doomed", "scratch"
 LAUNCH = "1"
@@ -162,6 +164,18 @@ def search(
 def count(reader: Reader, asked: Asked) -> CountAnswer:
     backend = Local(reader.store, TENANT, reader)
     return backend.count(asked.text, _given(asked.run, asked.rank, asked.window), CountOptions())
+
+
+def count_points(reader: Reader, run: str) -> CountAnswer:
+    """Values of the series that the matrix has."""
+    backend = Local(reader.store, TENANT, reader)
+    return backend.count(f"kind:point series:{SERIES}", _given(run, None, None), CountOptions())
+
+
+def series(reader: Reader, run: str) -> SeriesAnswer:
+    """All of them."""
+    backend = Local(reader.store, TENANT, reader)
+    return backend.series(SERIES, _given(run, None, None), SeriesOptions(max_points=None))
 
 
 def _given(run: str, rank: int | None, window: tuple[int, int] | None) -> Restrictions:

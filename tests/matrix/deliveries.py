@@ -14,7 +14,7 @@ from ranklog.model.stream import Stream
 from ranklog.stream.frames import decode_frame
 from ranklog.stream.kinesis import read_records
 from tests.matrix.actors import Site
-from tests.matrix.truth import CHANNEL, Truth
+from tests.matrix.truth import CHANNEL, TELEMETRY, Truth
 
 BATCH_MAX = 5
 AGAIN = 0.15  # of what was done, so much comes once more
@@ -78,8 +78,13 @@ class Deliveries:
     def done(self, delivery: Delivery) -> None:
         """It was acknowledged: its lines are stored for sure."""
         for stream, first, end in rows_of(delivery.records):
-            if stream.channel == CHANNEL and stream.rank is not None:
-                self.truth.store((stream.run, stream.rank), stream.stream_id, first, end)
+            if stream.rank is None:
+                continue
+            name = (stream.run, stream.rank)
+            if stream.channel == CHANNEL:
+                self.truth.store(name, stream.stream_id, first, end)
+            elif stream.channel == TELEMETRY:
+                self.truth.store_points(name, first, end)
         self.past.append(delivery)
         if self.rng.random() < AGAIN:
             self.waiting.append(delivery.again())

@@ -104,10 +104,10 @@ class ActorPlan:
 
 
 # Of steps that a schedule has often: where among them a fault may strike.
-_NTH_MAX = {INGEST: 12, COMPACTION: 5, QUERY: 6, DELETION: 1, RETENTION: 1, AGENT: 4, PRODUCER: 0}
+_NTH_MAX = {INGEST: 10, COMPACTION: 4, QUERY: 5, DELETION: 1, RETENTION: 1, AGENT: 1, PRODUCER: 0}
 
 
-def draw_plans(seed: int, rng: random.Random, extra: int = 1) -> dict[str, ActorPlan]:
+def draw_plans(seed: int, rng: random.Random, extra: int = 2) -> dict[str, ActorPlan]:
     """Of each actor one (step, fault) by the seed, so that seeds in a row go through all of them, and
     `extra` drawn ones."""
     plans = {}

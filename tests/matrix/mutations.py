@@ -26,22 +26,28 @@ from ranklog.layout import build, keys
 from ranklog.layout.keys import tombstones_prefix
 from ranklog.model.index import SegmentRef
 from ranklog.plan.overlap import Overlaps
+from tests.matrix import faults as f
+from tests.matrix.faults import Injection
 
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """`rule`: what the design says; `apply` makes this process do otherwise."""
+    """`rule`: what the design says; `apply` makes this process do otherwise. `at`: what happens in each
+    schedule besides, where the rule is for one thing that is seldom drawn."""
 
     rule: str
     apply: Callable[[], None]
+    at: Injection | None = None
 
 
 MUTATIONS: dict[str, Mutation] = {}
 
 
-def _breaks(rule: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
+def _breaks(
+    rule: str, at: Injection | None = None
+) -> Callable[[Callable[[], None]], Callable[[], None]]:
     def note(apply: Callable[[], None]) -> Callable[[], None]:
-        MUTATIONS[apply.__name__.replace("_", "-")] = Mutation(rule, apply)
+        MUTATIONS[apply.__name__.replace("_", "-")] = Mutation(rule, apply, at)
         return apply
 
     return note
@@ -124,12 +130,18 @@ def index_before_segment() -> None:
     _index_first(parts)
 
 
-@_breaks("a merge's segments are there before the index that replaces others")
+@_breaks(
+    "a merge's segments are there before the index that replaces others",
+    Injection(f.COMPACTION, "index.put", f.KILL_AFTER),
+)
 def merged_index_before_segment() -> None:
     _index_first(merge)
 
 
-@_breaks("a batch is acknowledged when all its indexes are committed")
+@_breaks(
+    "a batch is acknowledged when all its indexes are committed",
+    Injection(f.INGEST, "index.put", f.DOWN),
+)
 def acknowledged_before_commit() -> None:
     put_index = commit.put_index
 
@@ -142,7 +154,10 @@ def acknowledged_before_commit() -> None:
     _set(parts, put_index=hopeful)
 
 
-@_breaks("a writer puts its segment again where over 5 minutes passed before its commit")
+@_breaks(
+    "a writer puts its segment again where over 5 minutes passed before its commit",
+    Injection(f.INGEST, "segment.put", f.STALL_AFTER),
+)
 def stale_segment_not_put_again() -> None:
     _set(parts, is_stale=lambda _: False)
 
@@ -153,7 +168,10 @@ def orphan_age_too_short() -> None:
 
 
 # --- agents ----------------------------------------------------------------------------------------
-@_breaks("room in a ring is given back when the log has what was in it")
+@_breaks(
+    "room in a ring is given back when the log has what was in it",
+    Injection(f.AGENT, "ring.free", f.KILL_AFTER),
+)
 def checkpoint_before_log() -> None:
     def commit_(ledger: Any, change: Any, committed: Any, *, force: bool) -> None:
         frames, chains = ledger.framer.cut()
@@ -164,7 +182,7 @@ def checkpoint_before_log() -> None:
     _set(Ledger, commit=commit_)
 
 
-@_breaks("a frame is sent when the other side has taken it")
+@_breaks("a frame is sent when the other side has taken it", Injection(f.AGENT, "send", f.DOWN))
 def marked_sent_before_taken() -> None:
     put = Sender._put
 
@@ -176,7 +194,7 @@ def marked_sent_before_taken() -> None:
 
 
 # --- compaction ------------------------------------------------------------------------------------
-@_breaks("`replaces` is transitive")
+@_breaks("`replaces` is transitive", Injection(f.INGEST, "index.put", f.STALL_BEFORE))
 def replaces_not_transitive() -> None:
     _set(merge, _replaces=lambda _, chosen: tuple(sorted(index.key for index in chosen)))
 

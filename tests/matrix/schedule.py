@@ -37,7 +37,7 @@ from tests.matrix.machine import T0, TENANT, Machine, seed_names
 from tests.matrix.shippers import Shipper
 from tests.matrix.truth import BUCKETS, EVERY_BUCKET, Asked, Known, Truth
 
-PROCESS_LINES, RANK_LINES, OTHER_LINES = 1_200, 1_320, 240
+PROCESS_LINES, RANK_LINES, OTHER_LINES, POINTS = 900, 1_620, 240, 120
 TURNS = 3
 
 
@@ -55,11 +55,13 @@ class Result:
     requests: int = 0
 
 
-def run_schedule(machine: Machine, seed: int) -> Result:
-    """Play it from the beginning to the end."""
+def run_schedule(machine: Machine, seed: int, besides: Injection | None = None) -> Result:
+    """Play it from the beginning to the end. `besides`: what happens beyond what is drawn."""
     started = time.process_time()
     folder = Path(tempfile.mkdtemp(prefix="ranklog-matrix-"))
     play = Schedule(machine, seed, folder)
+    if besides is not None:
+        play.plans[besides.actor].waiting.append(besides)
     try:
         play.run()
     finally:
@@ -119,6 +121,9 @@ class Schedule:
             self.shippers[rank % 2].say(RUN, rank, ts, world=WORLD)
             if rank % 3 == turn:
                 self.shippers[rank % 2].cut()
+        for rank in (2, 5):
+            ts = self._times(POINTS // TURNS, now - 20 * 60 * SECOND_NS, now)
+            self.shippers[rank % 2].measure(RUN, rank, ts, world=WORLD)
         old = self._times(OTHER_LINES // TURNS, now - DAY_NS, now - DAY_NS + HOUR_NS)
         self.shippers[0].say(SCRATCH, 0, old, world=1)
         self.shippers[1].say(
@@ -204,7 +209,9 @@ class Schedule:
             self.clock.advance(self.rng.choice([1, 20, 70]))
             if self.rng.random() < 0.1:
                 self.stage.release(0.3)
-        if turn and self.rng.random() < 0.7:
+        if turn:
+            self._add_deletion()
+            self._add_retention()
             self._add_compaction()
         self._add_query()
         self._run_stage()
@@ -365,13 +372,18 @@ class Schedule:
 
     def _add_query(self) -> None:
         asked, counted = self._draw_question(), self.rng.random() < 0.4
+        of_points = self.rng.random() < 0.2
         injection = self._sigkill(f.QUERY)
 
         def work(task: Task) -> None:
             if injection is not None:
                 self._in_child(self.plans[f.QUERY], injection, "search", (asked,))
                 return
-            self._ask(asked, self._boundary(f.QUERY, task), counted=counted)
+            boundary = self._boundary(f.QUERY, task)
+            if of_points:
+                self._ask_points(boundary)
+            else:
+                self._ask(asked, boundary, counted=counted)
 
         self.stage.add("query", work)
 
@@ -395,6 +407,22 @@ class Schedule:
         faulted = boundary.faulted or self.clock() - began > COMPACT_GRACE_S * SECOND_NS
         check = self.truth.check_count if counted else self.truth.check
         check(asked, answer, before, self._known(), faulted=faulted, where=self.where)
+
+    def _ask_points(self, boundary: Boundary) -> None:
+        before, began = self._known(), self.clock()
+        try:
+            answer = actors.count_points(self.site.reader(boundary), RUN)
+        except NotFound:
+            return
+        except RanklogError as error:
+            if not boundary.faulted:
+                self.truth.note("broken", 1, f"{self.where}: points: {error}")
+            return
+        if boundary.dead:
+            raise Killed
+        faulted = boundary.faulted or self.clock() - began > COMPACT_GRACE_S * SECOND_NS
+        state = answer.completeness.state
+        self.truth.check_points(answer.count, state, before, faulted=faulted, where=self.where)
 
     def _pin(self) -> None:
         """A question that is kept has the same lines for good, but for those that are deleted."""
@@ -473,6 +501,7 @@ class Schedule:
             self._ask(Asked(RUN, 3, (first, first + HOUR_NS)), boundary)
         self._ask(Asked(RUN, EVERY_BUCKET), boundary, counted=True)
         self._check_complete()
+        self._check_series()
         self._check_pins()
         self._check_audit()
 
@@ -482,6 +511,14 @@ class Schedule:
         state = actors.search(reader, Asked(RUN, 0)).completeness.state
         wanted = "behind" if self.truth.silent else "complete"
         self.truth.note("broken", state != wanted, f"{wanted} is called {state}")
+
+    def _check_series(self) -> None:
+        """Every value once, of every rank that has some."""
+        self._ask_points(Boundary(ActorPlan()))
+        answer = actors.series(self.site.reader(Boundary(ActorPlan())), RUN)
+        read = int(answer.read.sum())
+        self.truth.note("lost", max(0, self.truth.points.total() - read), "of the series")
+        self.truth.note("doubled", max(0, read - self.truth.points.total()), "of the series")
 
     def _check_pins(self) -> None:
         gone = self._gone()

@@ -6,17 +6,19 @@ What is not taken is sent again, so a stream has frames twice, and in another or
 from __future__ import annotations
 
 import random
+from array import array
 from collections.abc import Sequence
 
 from ranklog.agent.framer import Framer
 from ranklog.agent.rows import Row, StreamState
 from ranklog.agent.sinks import KinesisSink
-from ranklog.model.frame import CallSite
+from ranklog.model.frame import STREAM_RANK, CallSite
 from ranklog.model.stream import Stream
+from ranklog.stream.point_batch import PointBatch
 from tests.matrix.actors import LAUNCH, Site
 from tests.matrix.boundary import Boundary, acting
 from tests.matrix.machine import TENANT
-from tests.matrix.truth import Said, Truth, text_of
+from tests.matrix.truth import CHANNEL, SERIES, TELEMETRY, Said, Truth, text_of
 
 _SITE = CallSite("train.py:88", "step", "trainer")
 _ROUNDS = 12
@@ -28,7 +30,7 @@ class Shipper:
     def __init__(self, agent: str, truth: Truth) -> None:
         self._framer = Framer(agent)
         self._host = f"gpu-{agent[:4]}"
-        self._states: dict[tuple[str, int], StreamState] = {}
+        self._states: dict[tuple[str, int, str], StreamState] = {}
         self._truth = truth
         self._waiting: list[tuple[str, bytes]] = []
 
@@ -46,14 +48,35 @@ class Shipper:
             self._framer.add(state, Row(ts_ns, [text], 20, _SITE, iteration=(first + at) // 10))
             said.ts.append(state.last_ts)  # time of a stream never runs back
 
-    def _stream(self, run: str, rank: int, world: int) -> tuple[StreamState, Said]:
-        if (run, rank) not in self._states:
+    def _stream(
+        self, run: str, rank: int, world: int, channel: str = CHANNEL
+    ) -> tuple[StreamState, Said]:
+        key = (run, rank, channel)
+        if key not in self._states:
             name = f"{run}-{rank}"
             stream = Stream(
-                TENANT, run, LAUNCH, 0, self._host, rank, rank, "logging", name, world_size=world
+                TENANT, run, LAUNCH, 0, self._host, rank, rank, channel, name, world_size=world
             )
-            self._states[run, rank] = StreamState(stream)
-        return self._states[run, rank], self._truth.add((run, rank))
+            self._states[key] = StreamState(stream, points=channel == TELEMETRY)
+        return self._states[key], self._truth.add((run, rank))
+
+    def measure(self, run: str, rank: int, ts: Sequence[int], *, world: int) -> None:
+        """Values of a series, one for each of these ascending times."""
+        state, _ = self._stream(run, rank, world, TELEMETRY)
+        first, count = state.next_seq, len(ts)
+        batch = PointBatch(
+            ts=array("q", ts),
+            rank=array("i", [STREAM_RANK]) * count,
+            iteration=array("q", range(first, first + count)),
+            set=[0] * count,
+            sets={0: ("{}", (SERIES,))},
+            context=[0] * count,
+            contexts={0: None},
+            size=[1] * count,
+            values=array("d", range(first, first + count)),
+        )
+        self._framer.add_points(state, batch)
+        self._truth.points[run, rank] = state.next_seq
 
     def fence(self, now_ns: int) -> None:
         """Hours that are over are fenced, as an agent does at each look."""

@@ -18,6 +18,7 @@ from ranklog.plan.overlap import Ranges, difference, union
 Name = tuple[str, int]  # run and rank
 Row = tuple[Name, int]  # and a seq
 CHANNEL = "logging"  # of what is said; agents say things of their own
+TELEMETRY, SERIES = "telemetry", "gnorm"  # a series beside the lines
 BUCKETS = 16
 EVERY_BUCKET = -1
 KINDS = ("lost", "doubled", "undeleted", "false_complete", "broken")
@@ -74,6 +75,7 @@ class Known:
     stored: dict[Name, Ranges]
     said: dict[Name, int]
     tombstones: Tombstones
+    points_stored: int = 0
 
 
 @dataclass(slots=True)
@@ -83,6 +85,8 @@ class Truth:
     streams: dict[Name, Said] = field(default_factory=dict)
     stored: dict[Name, Ranges] = field(default_factory=dict)
     floors: dict[str, int] = field(default_factory=dict)  # by run, the highest so far
+    points: Counter[Name] = field(default_factory=Counter)  # said
+    points_stored: dict[Name, Ranges] = field(default_factory=dict)
     silent: set[Name] = field(default_factory=set)  # never spoke
     wrong: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
@@ -107,10 +111,16 @@ class Truth:
         self.add(name).ids.add(stream_id)
         self.stored[name] = union([*self.stored.get(name, []), (first, end)])
 
+    def store_points(self, name: Name, first: int, end: int) -> None:
+        """And these values."""
+        self.points_stored[name] = union([*self.points_stored.get(name, []), (first, end)])
+
     def now(self, tombstones: Tombstones) -> Known:
         """This moment."""
         said = {name: len(one.ts) for name, one in self.streams.items()}
-        return Known({name: list(found) for name, found in self.stored.items()}, said, tombstones)
+        stored = {name: list(found) for name, found in self.stored.items()}
+        points = sum(end - first for found in self.points_stored.values() for first, end in found)
+        return Known(stored, said, tombstones, points)
 
     # --- what an answer has to show ---------------------------------------------------------------
     def _asked_about(self, asked: Asked) -> Iterable[Said]:
@@ -216,6 +226,15 @@ class Truth:
             said = {name: [(0, count_)] for name, count_ in before.said.items()}
             least = len(self.wanted(asked, said, after.tombstones))
             self.note("false_complete", max(0, least - count), f"{where}: {count} of {least}")
+
+    def check_points(
+        self, count: int, state: str, before: Known, *, faulted: bool, where: str
+    ) -> None:
+        """Values of the series: no fewer than are stored, no more than were said."""
+        where, said = f"points {where}: {count}, {state}", self.points.total()
+        if state != "partial" or not faulted:
+            self.note("lost", max(0, before.points_stored - count), where)
+        self.note("doubled", max(0, count - said), where)
 
 
 def _cut(ranges: Ranges, low: int, high: int) -> Ranges:

@@ -94,8 +94,10 @@ def _work(where: Where, waiting: Any, results: Any, mutation: str | None) -> Non
     here = Where(where.s3, proxies[0].url, where.kinesis, proxies[1].url, where.bucket)
     clock = Clock()
     machine.install(clock)
+    besides = None
     if mutation is not None:
         MUTATIONS[mutation].apply()
+        besides = MUTATIONS[mutation].at
     own = Machine(here, clock)
     while True:
         try:
@@ -103,7 +105,7 @@ def _work(where: Where, waiting: Any, results: Any, mutation: str | None) -> Non
         except queue.Empty:
             return
         try:
-            result = run_schedule(own, seed)
+            result = run_schedule(own, seed, besides)
         except Exception as error:  # a mistake of the matrix, or a broken rule that shows so
             text = "".join(traceback.format_exception(error))
             result = Result(seed, 0, [], Counter(broken=1), [text], Counter())
