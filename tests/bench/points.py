@@ -7,7 +7,8 @@ layer recorded in one call. CPU is `time.process_time`, all threads, from frame 
 and index; the frames are the agent's work. Event files are written and read of a sample: one rank, all series,
 so many iterations that it has at most `--sample` points, a scalar an event as SummaryWriter writes them, and
 scaled by the number of points. Reading is warm: the first answer is not counted, medians of `--repeat` are;
-wall time and, as the machine may be busy, CPU time.
+wall time and, as the machine may be busy, CPU time. It is measured as ingest left the store, then after one pass
+of compaction, which is what a store is ten minutes after the hour (`ranklog compact`, and whatever runs it).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import zstandard
@@ -26,8 +27,10 @@ import zstandard
 from ranklog.client.points import PointAnswer, search_points
 from ranklog.client.reader import Reader, local_reader
 from ranklog.client.words import read_query
+from ranklog.compact.compacting import Compactor
 from ranklog.ingest.batch import ingest_batch
-from ranklog.limits import HOUR_NS, LOCAL_BATCH_BYTES_MAX
+from ranklog.layout import keys
+from ranklog.limits import DAY_NS, HOUR_NS, LOCAL_BATCH_BYTES_MAX
 from ranklog.model.record import Record
 from ranklog.store.disk import DiskStore
 from tests.bench.figures import Figure, show
@@ -154,7 +157,25 @@ def measured(work: Callable[[], object], repeat: int) -> Took:
     return Took(statistics.median(walls), statistics.median(cpus))
 
 
-def reading(values: Corpus, reader: Reader, repeat: int) -> list[Figure]:
+def compacted(store: DiskStore, points: int) -> list[Figure]:
+    """One pass over the closed hour: what it takes, and how many segments are left of how many."""
+    before = _segments(store)
+    started = time.process_time()
+    report = Compactor(store, "default", T0 + 2 * DAY_NS).run()
+    cpu = time.process_time() - started
+    assert not report.failed, report.failed
+    left = before - report.merged + report.merges
+    return [
+        Figure("compaction", points / cpu / 1e6, "M/CPU s"),
+        Figure(f"segments, of {before} as ingested", left),
+    ]
+
+
+def _segments(store: DiskStore) -> int:
+    return sum(1 for _ in store.list(keys.tenant_prefix("default") + "data/"))
+
+
+def reading(values: Corpus, reader: Reader, repeat: int, *, marked: bool) -> list[Figure]:
     """One series; what a dashboard asks for, name by name; and the same number across all names."""
     layers, names, ranks, iterations = values.values.shape
     name, layer = values.names[7], values.layers[layers // 2]
@@ -176,7 +197,7 @@ def reading(values: Corpus, reader: Reader, repeat: int) -> list[Figure]:
     ]
     figures = []
     for name, took, mark in found:
-        figures.append(Figure(name, took.cpu, "ms of CPU", mark))
+        figures.append(Figure(name, took.cpu, "ms of CPU", mark if marked else None))
         figures.append(Figure(name, took.wall, "ms"))
     return figures
 
@@ -198,7 +219,10 @@ def measure(options: argparse.Namespace, folder: Path) -> list[Figure]:
         Figure(f"zstd -3 of event files, a point of {sample.points}", beside, "bytes"),
         Figure("stored by zstd of event files", size / points / beside, "x", 0.5),
     ]
-    figures += reading(values, local_reader(store, "default"), options.repeat)
+    fresh = reading(values, local_reader(store, "default"), options.repeat, marked=False)
+    figures += [replace(figure, name=f"as ingested: {figure.name}") for figure in fresh]
+    figures += compacted(store, points)
+    figures += reading(values, local_reader(store, "default"), options.repeat, marked=True)
     per_rank = points // options.ranks
     load_s = sample.load_s * per_rank / sample.points
     return [

@@ -13,7 +13,7 @@ from ranklog.model.frame import KIND_POINT
 from ranklog.model.index import StreamEntry
 from ranklog.plan.near import NearKeys
 from ranklog.plan.overlap import is_covered
-from ranklog.plan.point_prune import SegmentPoints, overlaps
+from ranklog.plan.point_prune import SegmentPoints
 from ranklog.plan.point_scan import scan_points
 from ranklog.plan.point_terms import (
     PointResolver,
@@ -108,7 +108,7 @@ class _Planner:
             plan.segments_pruned += 1
             plan.row_groups_pruned += len(groups)
             return
-        kept = [i for i in groups if overlaps(index.head.row_groups[i], rows)]
+        kept = facts.groups_of(rows)
         plan.row_groups_pruned += len(groups) - len(kept)
         scan = scan_points(
             number, index, facts, rows, kept, plan.expr, plan.shape, certain=certain, skip=skip

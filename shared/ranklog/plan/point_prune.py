@@ -6,7 +6,7 @@ with the bounds of the whole segment, and of each row group that has points of s
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -64,14 +64,26 @@ class SegmentPoints:
             return (), False
         certain = not difference(might, surely)
         rows = tuple((self.edges[a], self.edges[b]) for a, b in might)
-        kept = []
-        for i in self.point_groups:
-            group = self.index.head.row_groups[i]
-            if overlaps(group, rows) and (
-                certain or _GroupFacts(self, group).judge(expr) is not False
-            ):
-                kept.append(group)
-        return tuple(intersection(rows, row_ranges(kept))), certain
+        if certain:
+            return rows, True
+        groups = [self.index.head.row_groups[i] for i in self.groups_of(rows)]
+        kept = [group for group in groups if _GroupFacts(self, group).judge(expr) is not False]
+        return tuple(intersection(rows, row_ranges(kept))), False
+
+    def groups_of(self, rows: Pairs) -> list[int]:
+        """Row groups of points, ascending, that have one of the rows, which ascend."""
+        ends = tables_of(self.index).known("group ends", self._group_ends)
+        found: list[int] = []
+        past = 0
+        for start, end in rows:
+            first, last = bisect_right(ends, start), bisect_left(ends, end)
+            found += self.point_groups[max(first, past) : last + 1]
+            past = max(past, last + 1)
+        return found
+
+    def _group_ends(self) -> tuple[int, ...]:
+        groups = self.index.head.row_groups
+        return tuple(groups[i].first_row + groups[i].rows for i in self.point_groups)
 
     def _whole(self) -> RowGroup:
         """The segment as one row group."""
@@ -168,10 +180,3 @@ def _join(bounds: Sequence[Bounds]) -> Bounds:
         any(one.has_null for one in bounds),
         any(one.has_nan for one in bounds),
     )
-
-
-def overlaps(group: RowGroup, rows: Pairs) -> bool:
-    """Whether the row group has one of the rows."""
-    start, end = group.first_row, group.first_row + group.rows
-    i = bisect_left(rows, (end,)) - 1
-    return i >= 0 and rows[i][1] > start
