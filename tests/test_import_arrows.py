@@ -42,7 +42,7 @@ ARROWS = {
     "answer": {"model", "layout", "plan", "merge"},
     "compact": {"model", "layout", "plan", "store", "ingest", "delete"},
     "delete": {"model", "layout", "store", "plan", "answer"},
-    "server": {"client", "ingest", "store", "stream", "upkeep"},
+    "server": {"client", "ingest", "objectives", "store", "stream", "upkeep"},
     "upkeep": {"access", "client", "compact", "delete", "ingest", "layout", "store"},
     "client": {
         # an audit reads segments as a merge does

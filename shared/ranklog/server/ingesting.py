@@ -11,6 +11,7 @@ from ranklog.errors import RanklogError
 from ranklog.ingest.batch import IngestReport
 from ranklog.ingest.local import consumer_of, ingest_stream
 from ranklog.limits import LOCAL_BATCH_BYTES_MAX, SECOND_NS
+from ranklog.objectives.recorder import Recorder
 from ranklog.store.protocol import Store
 from ranklog.stream.disk import DiskStream
 
@@ -34,6 +35,7 @@ def ingest_until(
     What fails for now is tried again and told once; nothing leaves the stream before it is stored.
     """
     stream = DiskStream(folder)
+    recorder = Recorder(store, background=True)
     failures = 0
     with stream.consuming(consumer_of(store), stopping) as taken:
         while taken and not stopping():
@@ -41,7 +43,7 @@ def ingest_until(
                 if not _is_due(stream, store, window_s):
                     time.sleep(LOOK_S)
                     continue
-                for report in ingest_stream(stream, store):
+                for report in ingest_stream(stream, store, recorder):
                     _tell_bad(report, tell)
                 stream.trim()
             except RanklogError as error:
