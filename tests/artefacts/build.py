@@ -14,6 +14,7 @@ import subprocess
 from pathlib import Path
 
 from tests.artefacts.template import read_template
+from tests.aws import tools
 
 ROOT = Path(__file__).parents[2]
 WORK = ROOT / "build" / "artefacts"
@@ -21,8 +22,6 @@ ARCHITECTURES = ("x86_64", "arm64")
 # What they are tried with; pip takes minutes to choose among all there are of SAM.
 SAM = "aws-sam-cli==1.170.*"
 RUNTIME_CLIENT = "awslambdaric==4.2.*"
-# Names the interpreter of the functions' runtime, where it is not found.
-PYTHON_VARIABLE = "RANKLOG_PYTHON313"
 
 
 class NotHere(RuntimeError):
@@ -30,34 +29,19 @@ class NotHere(RuntimeError):
 
 
 def find_python() -> Path:
-    """Python 3.13: named by the environment, on the PATH, or pyenv's. Raises NotHere."""
-    named = os.environ.get(PYTHON_VARIABLE)
-    on_path = shutil.which("python3.13")
-    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    found = [Path(named)] if named else []
-    found += [Path(on_path)] if on_path else []
-    found += sorted(pyenv.glob("3.13*/bin/python3.13"), reverse=True)
-    for path in found:
-        said = subprocess.run(
-            [path, "-c", "import sys; print(*sys.version_info[:2], sys.executable)"],
-            capture_output=True,
-            text=True,
-        )
-        if said.returncode == 0 and said.stdout.startswith("3 13 "):
-            return Path(
-                said.stdout.split(maxsplit=2)[2].strip()
-            )  # not a shim, which has no version
-    raise NotHere(
-        f"no Python 3.13, the functions' runtime: install it, or name it in ${PYTHON_VARIABLE}"
-    )
+    """Python 3.13. Raises NotHere."""
+    found = tools.runtime_python()
+    if found is None:
+        raise NotHere("no python3.13, the functions' runtime: install it, or put it on PATH")
+    return Path(found)
 
 
 def find_sam(python: Path) -> Path:
-    """SAM of the PATH, else of an environment of its own, which is made once."""
-    on_path = shutil.which("sam")
-    if on_path is not None:
-        return Path(on_path)
-    return _environment(WORK / "sam", python, SAM) / "sam"
+    """SAM of tests.aws.tools or the PATH, else of an environment of its own, which is made once."""
+    installed, on_path = tools.program("sam"), shutil.which("sam")
+    if installed is not None:
+        return installed
+    return Path(on_path) if on_path else _environment(WORK / "sam", python, SAM) / "sam"
 
 
 def runtime_python(python: Path) -> Path:

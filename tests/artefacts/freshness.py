@@ -33,6 +33,8 @@ class Freshness:
 
     put_s: dict[str, float] = field(default_factory=dict)
     seen_s: dict[str, float] = field(default_factory=dict)
+    frames: int = 0
+    frame_bytes: int = 0
     asked: int = 0
     ask_s: list[float] = field(default_factory=list)
 
@@ -90,8 +92,9 @@ def _produce(stack: Stack, rank: int, until_s: float, found: Freshness) -> None:
         previous = header_hash(frame)
         at_s = time.monotonic()
         found.put_s |= dict.fromkeys(texts, at_s)
-        key = partition_key(tenant, RUN, host)
-        [outcome] = put_frames(client, stack.stream_name, [(key, encode_frame(frame))])
+        key, data = partition_key(tenant, RUN, host), encode_frame(frame)
+        [outcome] = put_frames(client, stack.stream_name, [(key, data)])
+        found.frames, found.frame_bytes = found.frames + 1, found.frame_bytes + len(data)
         if not outcome.accepted:
             raise RuntimeError(f"not put: {outcome.reason}")
         time.sleep(max(0.0, at_s + FRAME_EVERY_S - time.monotonic()))

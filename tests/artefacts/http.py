@@ -116,6 +116,11 @@ def _handler(answer: Answer) -> type[BaseHTTPRequestHandler]:
 
         do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = do_PATCH = do_OPTIONS = do
 
+        def handle_expect_100(self) -> bool:
+            answered = super().handle_expect_100()
+            self.wfile.flush()  # who asks waits a second for it
+            return answered
+
         def _body(self, headers: Mapping[str, str]) -> bytes:
             if "chunked" not in headers.get("transfer-encoding", ""):
                 return self.rfile.read(int(headers.get("content-length", "0")))

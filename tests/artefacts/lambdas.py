@@ -35,20 +35,21 @@ class Throttled(Exception):
 
 @dataclass(slots=True)
 class Counts:
-    """What one function did; times are of its invocations in order."""
+    """What one function did; `ms` of its invocations in order, `init_ms` and `first_ms` of cold starts."""
 
     invocations: int = 0
     cold_starts: int = 0
     errors: int = 0
     throttles: int = 0
     init_ms: list[float] = field(default_factory=list)
+    first_ms: list[float] = field(default_factory=list)
     ms: list[float] = field(default_factory=list)
 
 
 class LambdaFunction:
     """One function and its workers. Threads may share it.
 
-    `python` has the runtime client. `folder` is for each worker's /tmp and its output.
+    `python` has the runtime client, `environment` the function's variables. `folder` is for each worker's /tmp and its output.
     """
 
     def __init__(
@@ -153,7 +154,6 @@ class LambdaFunction:
         name, python = self.function.name, self._python
         environment = {
             **self._environment,
-            **self.function.environment,
             "XDG_CACHE_HOME": str(
                 home
             ),  # the template says /tmp, which is the environment's own there
@@ -180,6 +180,7 @@ class LambdaFunction:
         if done.started_cold:
             self.counts.cold_starts += 1
             self.counts.init_ms.append(done.init_ms)
+            self.counts.first_ms.append(done.ms)
 
 
 def lay_out(function: Function, opt: Path) -> Path:

@@ -51,12 +51,18 @@ def measure_freshness(built: Path, python: Path) -> dict[str, Any]:
         stack.start_mappings()
         for name in ("Ingest", "Scan", "Api"):
             stack[name].warm(2)
+        cpu_s = stack["Ingest"].cpu_s
         found = freshness.measure(stack, PRODUCE_S)
         puts = tally(stack.proxy.take())
         lags = found.lags_s
         if found.lost:
             raise RuntimeError(f"{found.lost} of {len(found.put_s)} lines were not seen")
         batches = stack.mappings[0].delivered
+        ingest = {
+            "cpu_s": stack["Ingest"].cpu_s - cpu_s,
+            "frames": found.frames,
+            "bytes": found.frame_bytes,
+        }
         return {
             "window_s": WINDOW_S,
             "lines": len(lags),
@@ -64,10 +70,11 @@ def measure_freshness(built: Path, python: Path) -> dict[str, Any]:
             "p99_s": lags[min(len(lags) - 1, int(len(lags) * 0.99))],
             "max_s": lags[-1],
             "batches": len(batches),
+            "ingest": ingest,
             "asked": found.asked,
             "ask_p50_s": statistics.median(found.ask_s),
             "requests": puts,
-            "functions": {n: _counts(f.counts) for n, f in stack.lambdas.functions.items()},
+            "functions": _functions(stack),
         }
 
 
@@ -83,31 +90,37 @@ def measure_query(built: Path, python: Path, lines: int) -> dict[str, Any]:
         for name in ("Scan", "Api"):
             stack[name].warm(stack[name].concurrency)
         asked = warm_query.measure(stack)
-        functions = {n: _counts(f.counts) for n, f in stack.lambdas.functions.items()}
         return {
             "lines": lines,
             "stored": stored,
             "p50_s": statistics.median(asked.wall_s),
             "p99_s": sorted(asked.wall_s)[int(len(asked.wall_s) * 0.99)],
+            "scan_tasks": asked.scan_tasks,
             "lists_max": warm_query.lists_max(asked.requests),
             "requests_max": asked.requests_max,
-            "first_index_gets_max": asked.index_objects,
-            "functions": functions,
+            "functions": _functions(stack),
             **warm_query.describe(asked),
         }
 
 
+def _functions(stack: Stack) -> dict[str, Any]:
+    """Of those that did anything."""
+    every = {name: one.counts for name, one in stack.lambdas.functions.items()}
+    return {name: _counts(counts) for name, counts in every.items() if counts.invocations}
+
+
 def _counts(counts: Counts) -> dict[str, Any]:
     """What a function did; times in ms."""
-    ms, init = sorted(counts.ms), sorted(counts.init_ms)
+    ms = sorted(counts.ms)
     return {
         "invocations": counts.invocations,
         "cold_starts": counts.cold_starts,
         "errors": counts.errors,
         "throttles": counts.throttles,
-        "ms_p50": statistics.median(ms) if ms else None,
-        "ms_p99": ms[int(len(ms) * 0.99)] if ms else None,
-        "init_ms_p50": statistics.median(init) if init else None,
+        "ms_p50": statistics.median(ms),
+        "ms_p99": ms[int(len(ms) * 0.99)],
+        "init_ms_p50": statistics.median(counts.init_ms) if counts.init_ms else None,
+        "first_ms_p50": statistics.median(counts.first_ms) if counts.first_ms else None,
     }
 
 
@@ -125,9 +138,7 @@ def figures(found: dict[str, Any]) -> list[Figure]:
         Figure("LIST of a warm query", requests.get("LIST", 0), "", query["lists_max"]),
         Figure("  keys that they named", requests.get("listed keys", 0)),
         Figure("GET of an index, warm", requests.get("GET index", 0), "", 0),
-        Figure(
-            "GET of an index, first", first.get("GET index", 0), "", query["first_index_gets_max"]
-        ),
+        Figure("GET of an index, first", first.get("GET index", 0), "", query["index_objects"]),
         Figure(
             "GET of a segment", requests.get("GET data", 0), "", 2 * query["runs_of_row_groups"]
         ),

@@ -6,6 +6,7 @@ import http.client
 import re
 import threading
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -36,7 +37,10 @@ class S3Proxy:
         self._upstream = urlsplit(upstream)
         self._local = threading.local()
         self._lock = threading.Lock()
+        self._connections: list[http.client.HTTPConnection] = []
         self._seen: list[Seen] = []
+        # Called with each request before it is passed on; a test that waits in it holds the request up.
+        self.before: Callable[[Request], None] = lambda _: None
         self._server = HttpServer(self._answer)
 
     @property
@@ -53,8 +57,12 @@ class S3Proxy:
     def close(self) -> None:
         """Take no more requests."""
         self._server.close()
+        with self._lock:
+            for connection in self._connections:
+                connection.close()
 
     def _answer(self, request: Request) -> Response:
+        self.before(request)
         headers = {n: v for n, v in request.headers.items() if n not in ("connection", "expect")}
         headers.pop("transfer-encoding", None)
         for last in (False, True):
@@ -70,7 +78,7 @@ class S3Proxy:
                 body = answer.read()
                 break
             except (OSError, http.client.HTTPException):
-                self._local.connection = None  # it was closed for being idle
+                self._connection().close()  # it was closed for being idle, and is opened again
                 if last:
                     raise
         kept = {n: v for n, v in answer.getheaders() if n.lower() not in _HOP}
@@ -86,6 +94,8 @@ class S3Proxy:
             assert self._upstream.hostname is not None
             found = http.client.HTTPConnection(self._upstream.hostname, self._upstream.port)
             self._local.connection = found
+            with self._lock:
+                self._connections.append(found)
         return found
 
 

@@ -45,7 +45,7 @@ class Options:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     concurrency: Mapping[str, int] = field(default_factory=dict)
     timeout_s: Mapping[str, float] = field(default_factory=dict)
-    environment: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)  # over those of the template
     shards: int = 2
     tenant: str = TENANT
     bucket: str = ""  # one that is there already
@@ -67,6 +67,8 @@ class Stack:
         self._aws = aws
         self._ending = ExitStack()
         self._ending.callback(shutil.rmtree, folder, ignore_errors=True)
+        for client in (self.s3, self.kinesis, self._sqs):
+            self._ending.callback(client.close)
         self._make_resources()
         self.proxy = S3Proxy(s3.url)
         self._ending.callback(self.proxy.close)
@@ -133,7 +135,7 @@ class Stack:
                 function,
                 python,
                 self.folder / name,
-                {**environment, **options.environment},
+                {**environment, **function.environment, **options.variables},
                 options.concurrency.get(name, 4),
                 options.timeout_s.get(name),
             )
@@ -165,6 +167,7 @@ class Stack:
                 if event["Type"] == "Kinesis":
                     terms = replace(Terms.read(own), **changes)
                     client = self._aws.client("kinesis")
+                    self._ending.callback(client.close)
                     self.mappings.append(
                         KinesisMapping(client, self.stream_name, invoke, terms, self._give_up)
                     )
@@ -208,7 +211,8 @@ class Stack:
             with urllib.request.urlopen(asked) as response:
                 status, data = response.status, response.read()
         except urllib.error.HTTPError as error:
-            status, data = error.code, error.read()
+            with error:
+                status, data = error.code, error.read()
         return status, json.loads(data)
 
     def query(

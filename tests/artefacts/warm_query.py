@@ -9,7 +9,6 @@ from __future__ import annotations
 import statistics
 import time
 from dataclasses import dataclass, field
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ class Asked:
     stages_ms: dict[str, float] = field(default_factory=dict)
     first_requests: list[Seen] = field(default_factory=list)
     requests: list[Seen] = field(default_factory=list)
+    scan_tasks: float = 0.0
     index_objects: int = 0
     runs: int = 0  # of row groups that follow one another and might match
 
@@ -78,6 +78,7 @@ def measure(stack: Stack, repeat: int = REPEAT) -> Asked:
     for limit in range(991, 999):
         _ask(stack, limit=limit)
     before, stages = _cpu_s(stack), []
+    tasks = stack["Scan"].counts.invocations
     for limit in range(1_000, 1_000 + repeat):
         stack.proxy.take()
         started = time.perf_counter()
@@ -87,6 +88,7 @@ def measure(stack: Stack, repeat: int = REPEAT) -> Asked:
         if len(answer["lines"]) != asked.hits:
             raise RuntimeError(f"{len(answer['lines'])} lines, {asked.hits} before")
     asked.requests = stack.proxy.take()
+    asked.scan_tasks = (stack["Scan"].counts.invocations - tasks) / repeat
     asked.cpu_s = (_cpu_s(stack) - before) / repeat
     asked.stages_ms = {name: statistics.median(s[name] for s in stages) for name in stages[0]}
     _explain(stack, asked)
@@ -105,7 +107,7 @@ def _ask(stack: Stack, **members: Any) -> dict[str, Any]:
 def _explain(stack: Stack, asked: Asked) -> None:
     """Runs of row groups that the plan keeps, from its own words."""
     segments = _ask(stack, explain=True)["explain"]["segments"]
-    asked.index_objects = len({segment["index"] for segment in segments})
+    asked.index_objects = sum("/index/" in found.key for found in stack.store.list(f"{TENANT}/"))
     asked.runs = sum(_runs(segment) for segment in segments)
 
 
@@ -133,8 +135,3 @@ def describe(asked: Asked) -> dict[str, Any]:
         "index_objects": asked.index_objects,
         "runs_of_row_groups": asked.runs,
     }
-
-
-def longest(seen: list[Seen]) -> list[str]:
-    """Requests of one kind in a row, as `3 LIST, 2 GET`: what waits for what."""
-    return [f"{len(list(group))} {kind}" for kind, group in groupby(seen, key=lambda one: one.kind)]
