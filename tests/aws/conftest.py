@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,13 +35,10 @@ class Context:
 Load = Callable[..., Callable[[dict[str, Any]], Any]]
 
 
-@pytest.fixture
-def load_function(monkeypatch: pytest.MonkeyPatch) -> Load:
-    """load_function(name, RANKLOG_STORE=…) is a cold start; it returns a call with JSON both ways."""
-
+def _loader(patch: pytest.MonkeyPatch) -> Load:
     def load(name: str, **environment: str) -> Callable[[dict[str, Any]], Any]:
         for variable, value in environment.items():
-            monkeypatch.setenv(variable, value)
+            patch.setenv(variable, value)
         # Powertools keeps a logger with its output by the service's name.
         logging.Logger.manager.loggerDict.pop(name, None)
         path = ROOT / "functions" / name / "app.py"
@@ -58,6 +55,19 @@ def load_function(monkeypatch: pytest.MonkeyPatch) -> Load:
         return call
 
     return load
+
+
+@pytest.fixture
+def load_function(monkeypatch: pytest.MonkeyPatch) -> Load:
+    """load_function(name, RANKLOG_STORE=…) is a cold start; it returns a call with JSON both ways."""
+    return _loader(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def load_functions() -> Iterator[Load]:
+    """The same for all tests of a module together."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield _loader(patch)
 
 
 @pytest.fixture

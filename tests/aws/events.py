@@ -8,8 +8,10 @@ through its handler. For `sam local invoke FUNCTION -e events/NAME.json`.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +80,6 @@ def put_key(store: Store) -> None:
     key_id, _, secret = rest.partition(".")
     text = KeyText(API, TENANT, key_id, base64.urlsafe_b64decode(secret + "="))
     assert text.render() == KEY and name
-    from dataclasses import replace
-
     record = replace(record_of(text, "events", T0_NS), scopes=frozenset([READ, WRITE]))
     assert record.digest == hash_key(KEY)
     put_record(store, record)
@@ -179,10 +179,8 @@ def scan_task() -> dict[str, Any]:
     ingest_batch(records, store=store, source=source, first=first, last=last)
     reader = local_reader(store, TENANT, invoker=catch, concurrency=1)
     asked = read_query("CUDA", {"run": RUN}, now_ns=T0_NS, limit=1_000, order=None)
-    try:
+    with contextlib.suppress(_Caught):
         search(reader, asked, groups=False)
-    except _Caught:
-        pass
     task: dict[str, Any] = json.loads(catch.task)
     return task
 
