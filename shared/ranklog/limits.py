@@ -281,6 +281,9 @@ RANGE_GETS_IN_FLIGHT_MAX = 16
 CHECKED_RANGES_MAX = 200_000
 # Parquet footers of segments that a process remembers, some 30 KiB each.
 FOOTERS_KEPT_MAX = 512
+# What a process keeps of columns and pages of text that it unpacked: a question for few lines of two large
+# segments unpacks some 30 MiB. More is forgotten, and unpacked again.
+DECODED_BYTES_MAX = 64 * MIB
 # Streams that a process knows again when it reads the next index, some 300 bytes each.
 STREAMS_KNOWN_MAX = 16_384
 # One task's time; a slower one is interrupted and reported.

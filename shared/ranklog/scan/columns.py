@@ -10,7 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,9 @@ from ranklog.layout import schema
 from ranklog.limits import FOOTERS_KEPT_MAX
 from ranklog.plan.tasks import SegmentScan
 from ranklog.scan.arrays import indices
+from ranklog.scan.decoded import DECODED
 from ranklog.scan.numeric import Numbers, all_alike, as_numbers
-from ranklog.scan.pages import Bytes
+from ranklog.scan.pages import Bytes, Page, find_pages
 
 Places = npt.NDArray[np.int64]
 
@@ -51,11 +52,21 @@ class _Local:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """Parquet metadata; the first row of each row group, then the number of rows."""
+    """Parquet metadata; the first row of each row group, then the number of rows. `place` is how what
+    was read of the segment is told from what was read of others."""
 
     metadata: Any
     edges: tuple[int, ...]
     text: int  # place of the column
+    place: tuple[str, int]
+    _pages: dict[int, list[Page]] = field(default_factory=dict)
+
+    def pages(self, group: int, source: Bytes) -> list[Page]:
+        """Pages of the row group's text; their headers are read once. Raises ValueError."""
+        found = self._pages.get(group)
+        if found is None:
+            found = self._pages[group] = find_pages(source, *self.text_chunk(group))
+        return found
 
     def text_chunk(self, group: int) -> tuple[int, int]:
         """Bytes of the row group's text."""
@@ -79,7 +90,7 @@ class Footers:
             if found is not None:
                 self._kept.move_to_end(place)
                 return found
-        found = _read_footer(file)
+        found = _read_footer(file, place)
         with self._lock:
             self._kept[place] = found
             while len(self._kept) > FOOTERS_KEPT_MAX:
@@ -90,7 +101,7 @@ class Footers:
 FOOTERS = Footers()
 
 
-def _read_footer(file: Any) -> Footer:
+def _read_footer(file: Any, segment: tuple[str, int]) -> Footer:
     metadata = pq.read_metadata(file)
     edges = [0]
     for group in range(metadata.num_row_groups):
@@ -100,7 +111,7 @@ def _read_footer(file: Any) -> Footer:
     text = metadata.schema.column(place)
     if text.max_definition_level or text.max_repetition_level:
         raise ValueError("text may be absent")
-    return Footer(metadata, tuple(edges), place)
+    return Footer(metadata, tuple(edges), place, segment)
 
 
 class _File:
@@ -143,12 +154,14 @@ class Columns:
     def __init__(
         self,
         parquet: Any,
+        segment: tuple[str, int],
         groups: Sequence[int],
         places: Places | None,
         rows: int,
         same: Mapping[str, int | None],
     ) -> None:
         self._parquet, self._groups, self._places = parquet, groups, places
+        self._of = (segment, tuple(groups))
         self.rows, self._same = rows, same
         self._tables: list[Any] = []
         self._arrow: dict[str, Any] = {}
@@ -159,11 +172,22 @@ class Columns:
         missing = [name for name in names if not self.has(name) and name not in self._same]
         if not missing:
             return
-        table = self._parquet.read_row_groups(self._groups, columns=missing, use_threads=False)
+        table = self._whole(missing)
         if self._places is not None:
             table = table.take(indices(self._places))
         self._tables.append(table)
         self._arrow |= dict(zip(table.column_names, table.columns, strict=True))
+
+    def _whole(self, names: Sequence[str]) -> Any:
+        """These columns of all rows of the row groups."""
+        found = {name: DECODED.get((*self._of, name)) for name in names}
+        missing = [name for name in names if found[name] is None]
+        if missing:
+            read = self._parquet.read_row_groups(self._groups, columns=missing, use_threads=False)
+            for name in missing:
+                found[name] = read.column(name)
+                DECODED.put((*self._of, name), found[name])
+        return pa.table(found)
 
     def places_of(self, rows: Places) -> Places:
         """Places of some of the rows."""

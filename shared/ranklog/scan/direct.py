@@ -27,6 +27,7 @@ from ranklog.plan.segments import expr_columns
 from ranklog.plan.tasks import Groups, Lines, SegmentScan, Task
 from ranklog.scan.arrays import indices
 from ranklog.scan.columns import FOOTERS, Columns, Places, opened_by_arrow
+from ranklog.scan.decoded import DECODED
 from ranklog.scan.masks import (
     Evaluator,
     Unsupported,
@@ -35,7 +36,7 @@ from ranklog.scan.masks import (
     wanted_mask,
 )
 from ranklog.scan.numeric import Mask, Numbers, as_numbers
-from ranklog.scan.pages import Bytes, Page, excerpt, find_pages
+from ranklog.scan.pages import Bytes, Page, excerpt
 
 # More lines are no faster than by DuckDB, nor are more rows of which only the text decides; where no
 # other column leaves rows out, DuckDB reads text faster from the start.
@@ -46,8 +47,11 @@ _TEXTS_ALL_MAX = 2_048
 _WHOLE_ROWS_MAX = 2_048
 # Conditions that are looked at one after the other.
 _SPANS_MAX = 64
+# Where more than one row in so many is a candidate, a mask is cheaper than choosing.
+_DENSE = 2
 # So much text is unpacked by two threads.
 _BYTES_FOR_THREADS = 3 * 1024 * 1024
+_NO_TEXTS = pa.array([], pa.string())
 _NAMED = (schema.CALL_SITE, schema.FUNCTION, schema.LOGGER)
 
 
@@ -81,11 +85,18 @@ class _Reading:
         )
         self._names = (*schema.BASE_COLUMNS, *segment.columns)
         self._same = dict(segment.same)
+        self._inside: Mask | None = None  # which of the rows read are candidates; None: all
 
     def columns(self) -> dict[str, list[Any]] | None:
         """Of the matching lines, or their number."""
-        groups, places, count = self._candidates()
-        columns = Columns(self._parquet, groups, places, count, self._same)
+        groups, ranges, total = self._candidates()
+        count = sum(stop - start for start, stop in ranges)
+        if count * _DENSE < total:
+            places = np.concatenate([np.arange(*one) for one in ranges])
+            columns = self._columns(groups, places, count)
+        else:
+            columns = self._columns(groups, None, total)
+            self._inside = None if count == total else _inside(ranges, total)
         decides = set() if self._segment.certain else set(expr_columns(self._expr))
         if self._takes_all(decides) and count > (_TEXTS_ALL_MAX if decides else _LINES_MAX):
             return None
@@ -101,14 +112,17 @@ class _Reading:
             return {"count": [len(found[0])]}
         return None if len(found[0]) > _LINES_MAX else self._output(groups, columns, *found)
 
+    def _columns(self, groups: Sequence[int], places: Places | None, rows: int) -> Columns:
+        return Columns(self._parquet, self._footer.place, groups, places, rows, self._same)
+
     # --- which rows ---------------------------------------------------------------------------
-    def _candidates(self) -> tuple[list[int], Places | None, int]:
-        """Row groups with rows that might match, the places of these rows (None: all), how many."""
+    def _candidates(self) -> tuple[list[int], list[tuple[int, int]], int]:
+        """Row groups with rows that might match, the places of these rows as ranges, rows in all."""
         edges = self._footer.edges
         if self._segment.rows is None:
-            return list(range(len(edges) - 1)), None, edges[-1]
+            return list(range(len(edges) - 1)), [(0, edges[-1])], edges[-1]
         groups: list[int] = []
-        parts: list[Places] = []
+        ranges: list[tuple[int, int]] = []
         shift = end = 0  # what to add to a row for its place; where the last row group ends
         for low, high in self._segment.rows:
             first = bisect_right(edges, low) - 1
@@ -118,9 +132,8 @@ class _Reading:
                     shift = end - edges[group]
                     end += edges[group + 1] - edges[group]
                 start, stop = max(low, edges[group]), min(high, edges[group + 1])
-                parts.append(np.arange(start + shift, stop + shift))
-        places = np.concatenate(parts)
-        return groups, None if len(places) == end else places, len(places)
+                ranges.append((start + shift, stop + shift))
+        return groups, ranges, end
 
     def _is_small(self, groups: Sequence[int]) -> bool:
         """Whether reading all of these row groups is less work than choosing."""
@@ -185,7 +198,7 @@ class _Reading:
     def _given(self, columns: Columns) -> Mask | None:
         """What the task says of rows beside the query's tree; None: nothing."""
         segment = self._segment
-        masks = []
+        masks = [] if self._inside is None else [self._inside]
         if segment.tids is not None:
             wanted = np.zeros(max(segment.tids, default=0) + 2, np.bool_)
             wanted[list(segment.tids)] = True
@@ -240,7 +253,7 @@ class _Reading:
         shift = np.zeros(len(groups), np.int64)
         shift[used] = np.cumsum(sizes[used]) - sizes[used] - starts[used]
         chosen = [groups[i] for i in used.tolist()]
-        rest = Columns(self._parquet, chosen, places + shift[at], len(places), self._same)
+        rest = self._columns(chosen, places + shift[at], len(places))
         rest.read([name for name in self._names if not columns.has(name)])
         return rest.taken(np.arange(len(places)))
 
@@ -248,32 +261,60 @@ class _Reading:
         """Arrow strings of the rows at these places, which ascend."""
         edges = self._footer.edges
         pages: list[Page] = []
-        found = np.empty(len(places), np.int64)
-        first = rows = 0  # places before this row group, rows of the pages taken
+        rows: list[Places] = []  # that are wanted of each page
+        first = 0  # places before this row group
         for group in groups:
             end = first + edges[group + 1] - edges[group]
             low, high = np.searchsorted(places, (first, end)).tolist()
             if low < high:
-                for page in find_pages(self._source, *self._footer.text_chunk(group)):
+                for page in self._footer.pages(group, self._source):
                     at = first + page.first_row
                     a, b = np.searchsorted(places, (at, at + page.rows)).tolist()
                     if a < b:
-                        found[a:b] = places[a:b] - at + rows
+                        rows.append(places[a:b] - at)
                         pages.append(page)
-                        rows += page.rows
             first = end
         if not pages:
-            return pa.array([], pa.string())
-        return self._unpacked(pages).take(indices(found))
+            return _NO_TEXTS
+        parts = zip(self._unpacked(pages), rows, strict=True)
+        return pa.concat_arrays([texts.take(indices(wanted)) for texts, wanted in parts])
 
-    def _unpacked(self, pages: list[Page]) -> Any:
-        """The texts of whole pages; unpacking takes most of the time, so many are done in halves."""
+    def _unpacked(self, pages: Sequence[Page]) -> list[Any]:
+        """The texts of each page."""
+        place = self._footer.place
+        found = {page.start: DECODED.get((place, page.start)) for page in pages}
+        missing = [page for page in pages if found[page.start] is None]
+        at = 0
+        for texts in self._unpack(missing):
+            while at < len(missing) and len(texts):
+                page = missing[at]
+                # a copy: a part of the array would keep all of it
+                found[page.start] = pa.concat_arrays([texts[: page.rows], _NO_TEXTS])
+                DECODED.put((place, page.start), found[page.start])
+                texts, at = texts[page.rows :], at + 1
+        if at < len(missing):
+            raise ValueError("pages of text have fewer rows than their headers say")
+        return [found[page.start] for page in pages]
+
+    def _unpack(self, pages: Sequence[Page]) -> list[Any]:
+        """The texts of whole pages, one array or two: this takes most of the time, so many are done in
+        halves."""
+        if not pages:
+            return []
         if len(pages) < 2 or sum(page.plain_bytes for page in pages) < _BYTES_FOR_THREADS:
-            return _texts_of(excerpt(self._source, schema.TEXT, pages))
+            return [_texts_of(excerpt(self._source, schema.TEXT, pages))]
         half = len(pages) // 2
         beside = _pool().submit(_texts_of, excerpt(self._source, schema.TEXT, pages[half:]))
         first = _texts_of(excerpt(self._source, schema.TEXT, pages[:half]))
-        return pa.concat_arrays([first, beside.result()])
+        return [first, beside.result()]
+
+
+def _inside(ranges: Sequence[tuple[int, int]], total: int) -> Mask:
+    """The places in the ranges, as a mask."""
+    found = np.zeros(total, np.bool_)
+    for start, stop in ranges:
+        found[start:stop] = True
+    return found
 
 
 @functools.cache
