@@ -157,6 +157,7 @@ ROUTES = [
     ("GET", "/v1/callsites", ["query", "run", "every"]),
     ("GET", "/v1/patterns", ["query", "run", "with"]),
     ("GET", "/v1/tail", ["query", "run", "cursor"]),
+    ("GET", "/v1/slo", ["since", "until", "tz"]),
     ("POST", "/v1/missing", ["run", "query", "by", "host"]),
     ("POST", "/v1/delete", ["run", "query", "host", "since", "who", "why"]),
     ("GET", "/v1/audit", ["run"]),

@@ -55,6 +55,7 @@ MATRIX: dict[tuple[str, str], tuple[int, ...]] = {
     ("GET", "/v1/callsites"): READS,
     ("GET", "/v1/patterns"): READS,
     ("GET", "/v1/tail"): READS,
+    ("GET", "/v1/slo"): READS,
     ("POST", "/v1/frames"): TAKES_FRAMES,
     ("GET", "/v1/audit"): READS,
     ("GET", "/v1/usage"): READS,
@@ -188,13 +189,15 @@ def test_an_authorizer_says_tenant_and_scopes(
 # is new fails here until it says what it needs. The others need the store itself, whose own permissions
 # (files, IAM) are above every key, or touch no store at all.
 NO_STORE = frozenset("demo run doctor agent replay rules version configure".split())
-BY_STORE = frozenset("import ingest sql serve keys compact reindex slo canary".split())
+BY_STORE = frozenset("import ingest sql serve keys compact reindex".split())
+# Writes and reads: a key of either scope alone is not enough.
+BOTH = frozenset(["canary"])
 # Commands that follow for ever are only tried with keys that are refused; their routes are above.
 FOR_EVER = frozenset("tail watch tensorboard".split())
 NEEDS = {
     **dict.fromkeys(
         "search tail runs streams callsites patterns compare outliers triage watch stacks series plot "
-        "tensorboard export missing audit usage".split(),
+        "tensorboard export missing audit usage slo".split(),
         READ,
     ),
     **dict.fromkeys("delete quarantine retention".split(), ADMIN),
@@ -230,9 +233,9 @@ TRIED = [
 
 def test_every_command_is_in_the_matrix() -> None:
     names = {command.name for command in COMMANDS}
-    assert names == names & (NO_STORE | BY_STORE | NEEDS.keys())
+    assert names == names & (NO_STORE | BY_STORE | BOTH | NEEDS.keys())
     asking = {c.name for c in COMMANDS if any(flag.name == "--api" for flag in c.flags)}
-    assert asking - {"import", "serve", "sql"} == names & NEEDS.keys()
+    assert asking - {"import", "serve", "sql", "configure"} == names & (NEEDS.keys() | BOTH)
 
 
 @pytest.fixture(scope="module")
@@ -284,6 +287,21 @@ def test_a_command_answers_each_caller_as_its_scope_says(
     ask(name, words, "wrong tenant")
     said = capsys.readouterr().out
     assert "gpu-" not in said and "train.py" not in said and "iteration 1" not in said
+
+
+@pytest.mark.sockets
+def test_a_canary_needs_to_read_and_to_write(
+    ask: Callable[[str, list[str], str], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--lines", "2", "--timeout", "1"]
+    for caller in (*REFUSED[READ], "wrong tenant"):
+        if caller == "wrong tenant":  # its frames would be this one's
+            assert ask("canary", words, caller) == 1
+        else:
+            assert ask("canary", words, caller) == 2
+            assert ("scope" if caller == "write" else "key") in capsys.readouterr().err, caller
+    assert ask("canary", words, "read") == 1
+    assert "answered 403" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", sorted(BY_STORE & {c.name for c in COMMANDS}))

@@ -15,6 +15,8 @@ from ranklog.layout import keys
 
 # Between two searches; each wait is half as long again, since each search on AWS costs.
 LOOK_S, LOOK_S_MAX = 0.2, 3.0
+# How long lines are looked for that were not all acknowledged.
+REFUSED_S = 5.0
 # Not the store's or the stream's fault: asking again does not help.
 _OURS = (BadInput, Forbidden, Unauthorized)
 
@@ -37,19 +39,22 @@ def run_round(
     clock_s: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Outcome:
-    """What became of a round. Raises BadInput, Unauthorized, Forbidden: what can't be asked like that.
+    """What became of a round. Raises BadInput, Unauthorized, Forbidden: what can't be asked like that,
+    before anything is written.
 
     A stream or store that does not take or show the lines in time is an outcome: they are missing.
     """
-    begun_s = clock_s()
     one = Round(uuid.uuid4().hex[:16], lines, keys.day_text(clock_ns()))
-    found, error = Found(one), None
+    found = Found(one)
+    error = _look(client, found, clock_ns)
+    begun_s = clock_s()
     try:
         writer.write(one)
     except _OURS:
         raise
-    except RanklogError as failure:  # some may have got through
+    except RanklogError as failure:  # some may have got through, so look, but not for long
         error = f"not all was written: {failure.message}"
+        timeout_s = clock_s() - begun_s + min(timeout_s, REFUSED_S)
     wait_s = LOOK_S
     while True:
         error = _look(client, found, clock_ns) or error

@@ -34,6 +34,8 @@ _NOT_OURS = (
     "TORCHELASTIC_",
     "MASTER_",
 )
+# For a process that starts, logs some lines and ends.
+PROCESS_S = 60
 _OURS_TOO = ("RANKLOG_INGEST_KEY", "RANKLOG_INGEST_KEY_FILE", "RANKLOG_API_KEY")
 
 
@@ -76,10 +78,12 @@ class ThroughProducer:
                 env=clean_environment(os.environ),
                 capture_output=True,
                 text=True,
-                timeout=self.timeout_s,
+                timeout=PROCESS_S,
                 check=False,
             )
-        except (OSError, subprocess.TimeoutExpired) as error:
+        except subprocess.TimeoutExpired as error:
+            raise Unavailable(f"the canary's process took over {PROCESS_S} s") from error
+        except OSError as error:
             raise Unavailable(f"the canary's process does not run: {error}") from error
         if done.returncode:
             why = done.stderr.strip().rpartition("\n")[2]

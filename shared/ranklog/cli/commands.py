@@ -262,9 +262,7 @@ COMMANDS: tuple[Command, ...] = (
         "retention",
         "set SPAN, clear, show or apply: how long lines are kept, and letting go of what is older",
         "ranklog.cli.retention",
-        flags.WHERE
-        + flags.RETENTION
-        + flags.BY_WHOM,
+        flags.WHERE + flags.RETENTION + flags.BY_WHOM,
         (
             Positional("ACTION", "set, clear, show or apply"),
             Positional("SPAN", "how long, such as 90d or 36h; at least a day", many=True),
@@ -305,23 +303,21 @@ COMMANDS: tuple[Command, ...] = (
         "usage",
         "says what a tenant stores by run and day, sends and scans through the API, and sets quotas",
         "ranklog.cli.usage",
-        flags.WHERE
-        + flags.RESTRICTIONS
-        + flags.USAGE,
+        flags.WHERE + flags.RESTRICTIONS + flags.USAGE,
         example="ranklog usage --store s3://logs --tenant acme --quota scan_bytes_per_hour=100000000000",
     ),
     Command(
         "slo",
         "reports ranklog's own objectives: freshness, completeness, durability, answers; 1: one is missed",
         "ranklog.cli.slo",
-        flags.WHERE + flags.SLO,
+        (*flags.WHERE, *flags.SLO, flags.FORMAT),
         example="ranklog slo --since 7d --store s3://logs --tenant acme",
     ),
     Command(
         "canary",
         "writes numbered lines through the whole path and reads them back: none lost, none doubled, how late",
         "ranklog.cli.canary",
-        flags.WHERE + flags.CANARY,
+        (*flags.WHERE, *flags.CANARY, flags.FORMAT),
         example="ranklog canary --every 60 --api https://logs.example.com",
     ),
     Command(

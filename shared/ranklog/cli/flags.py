@@ -194,7 +194,8 @@ AGENT = (
     Flag("--rank-from", "with --tail: an expression whose group is the rank in a path", "REGEX"),
     Flag("--once", "send what is there, and end"),
     Flag(
-        "--stay", "work until told to stop, also while nobody logs: for a service, a sidecar, a DaemonSet"
+        "--stay",
+        "work until told to stop, also while nobody logs: for a service, a sidecar, a DaemonSet",
     ),
     Flag("--mirror", "copy captured output to this console"),
     Flag(
@@ -432,7 +433,6 @@ SLO = (
     Flag("--since", "from a time, or from a span back from now (default: 30d)", "TIME"),
     Flag("--until", "up to a time, or to a span back from now (default: now)", "TIME"),
     Flag("--tz", "zone of times without one (default: UTC)", "ZONE"),
-    FORMAT,
     Flag(
         "--set",
         "set an objective of the tenant, in ms or as a share: freshness_p99_ms=5000, completeness=0.999; "
@@ -453,7 +453,6 @@ CANARY = (
     Flag("--every", "a round every S seconds, until ctrl-c", "S", type=seconds),
     Flag("--lines", "lines a round (default: 20)", "N", 20, type=whole),
     Flag("--timeout", "wait S seconds until all are found (default: 60)", "S", 60.0, type=seconds),
-    FORMAT,
 )
 
 QUARANTINE = (Flag("--unknown", "records that name no tenant, in place of a tenant's"),)
