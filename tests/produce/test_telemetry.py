@@ -55,6 +55,19 @@ def test_values_are_lines_of_their_own_channel_with_what_lines_carry(job: Job) -
     )
 
 
+def test_a_value_without_a_name_is_left_out_and_told_once(job: Job) -> None:
+    done = job.run(
+        "import ranklog\n"
+        "ranklog.init(run='r')\n"
+        "for _ in range(2):\n"
+        "    ranklog.telemetry({'': 1.5})\n"
+        "    ranklog.telemetry({'': None, 'loss': 2.5}, layer='h.3')"
+    )
+
+    assert done.stderr == "ranklog: telemetry: a value without a name is left out\n"
+    assert [x.text for x in _points(job)] == ["loss=2.5 layer=h.3"] * 2
+
+
 def test_what_is_no_plain_number_is_cleaned_as_metadata_is(job: Job) -> None:
     done = job.run(
         "import ranklog\n"

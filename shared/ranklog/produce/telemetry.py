@@ -139,12 +139,19 @@ def _write_whole(producer: Producer, values: Mapping[str, Any], dims: dict[str, 
     cleaned: dict[str, Any] = clean_metadata(dict(values))
     # None is a value that was not measured; of metadata it would be nothing
     cleaned |= {cut(str(name)): None for name, value in values.items() if value is None}
+    if "" in cleaned:
+        trouble.once("series without a name", "telemetry: a value without a name is left out")
+        del cleaned[""]
+        if not cleaned:
+            return
     producer.telemetry(cleaned, clean_metadata(dims) if dims else None)
 
 
 def _defined(producer: Producer, key: Any, values: Mapping[str, Any], dims: dict[str, Any]) -> int:
     """The word of a series; 0 where it has none: too many, or names that are no words, or too long."""
-    plain = all(type(name) is str and 4 * len(name) <= METADATA_STRING_BYTES_MAX for name in values)
+    plain = all(
+        type(name) is str and 0 < 4 * len(name) <= METADATA_STRING_BYTES_MAX for name in values
+    )
     if not plain or not values or len(producer.series) >= DEFINED_MAX:
         return 0
     number = producer.define_series(list(values), clean_metadata(dims) or None)
