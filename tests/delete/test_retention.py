@@ -96,6 +96,28 @@ def test_lines_below_the_floor_are_hidden_at_once_and_completeness_says_so(
     assert [action.action for action in read_actions(store, "acme")] == ["retention.apply"]
 
 
+def test_an_object_that_tells_how_another_stream_ended_waits_for_compaction() -> None:
+    store, scratch = SteppedStore(), stream(0, run="scratch")
+    store.clock_ns = NOW
+    put(store, "1", [Row("first", ts=NOW - HOUR, stream=stream(0))])
+    # the end of a stream lies beside old lines of another run
+    rows = [Row(f"second {i}", ts=NOW - HOUR, stream=stream(1)) for i in range(2)]
+    rows.append(Row("old", ts=NOW - 2 * DAY + HOUR, stream=scratch))
+    ends = [FrameStream(stream(rank), 0, 0, end=StreamEnd(1 + rank, 0)) for rank in range(2)]
+    put(store, "2", rows, streams=ends, number=2)
+    keep(store, Rule("scratch", DAY))
+    later = NOW
+    for _ in range(4):
+        later += 2 * limits.REMOVAL_GRACE_S * limits.SECOND_NS
+        store.clock_ns = later
+        applied(store, later)
+        assert lines(store, "scratch") == []
+        told = Client(store=store, tenant="acme").search("", run="llama").completeness
+        assert told.state == "complete"
+        compact(store, hidden=load(store, "acme").hidden)
+    assert not any(b"old" in store.get(key) for key in store.names("data/"))
+
+
 def test_objects_go_after_a_grace_and_the_answer_stays_the_same(store: MemoryStore) -> None:
     keep(store, Rule("llama", 4 * DAY))
     before = objects(store)

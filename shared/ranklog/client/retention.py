@@ -211,9 +211,11 @@ def _removable(
     kept = _pinned(reader)
     found, stays = [], []
     loaded = reader.indexes.load(listed)
+    goes_on = _shown(loaded.indexes, hidden)
     for index in loaded.indexes:
         head = index.head
-        if index.key not in listed or not _is_over(index, hidden, policy, now_ns):
+        is_over = _is_over(index, hidden, policy, now_ns) and not _tells(index, goes_on, hidden)
+        if index.key not in listed or not is_over:
             stays.append(index)
         elif index.key in kept or (head.segment is not None and head.segment.key in kept):
             result.pinned += 1
@@ -238,6 +240,26 @@ def _is_over(index: SegmentIndex, hidden: Tombstones, policy: Policy, now_ns: in
     end_ns = keys.parse_index_key(index.key).max_ts + limits.RETENTION_NOTES_NS
     runs = {entry.stream.run for entry in head.streams}
     return bool(runs) and all(end_ns < policy.floor_ns(run, now_ns) for run in runs)
+
+
+def _shown(indexes: Iterable[SegmentIndex], hidden: Tombstones) -> set[str]:
+    """Streams of which something is left to be shown."""
+    entries = (entry for index in indexes for entry in index.head.streams)
+    return {entry.stream_id for entry in entries if difference(entry.ranges, hidden.hidden(entry))}
+
+
+def _tells(index: SegmentIndex, goes_on: set[str], hidden: Tombstones) -> bool:
+    """Whether it says of a stream that goes on what no tombstone says: its end, what was dropped, the lines
+    of an hour. Then it waits for compaction, which keeps that and leaves the rows out."""
+    return index.head.segment is not None and any(
+        entry.stream_id in goes_on
+        and (
+            entry.end is not None
+            or bool(entry.drops)
+            or any(difference(fence.ranges, hidden.hidden(entry)) for fence in entry.fences)
+        )
+        for entry in index.head.streams
+    )
 
 
 def _places(index: SegmentIndex) -> set[tuple[str, str, int]]:
