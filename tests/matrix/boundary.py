@@ -167,10 +167,11 @@ class WatchedStore:
     """A store whose requests are steps, and whose objects are as old as `ages` says."""
 
     def __init__(self, store: Store, disturbed: Store, boundary: Boundary, ages: Ages) -> None:
-        """`disturbed`: the same objects behind the proxy, for requests that something happens to."""
+        """`disturbed`: the same objects behind the proxy, for requests that something happens to.
+        `boundary` is whose who uses it now."""
         self._sure = store
         self._disturbed = disturbed
-        self._boundary = boundary
+        self.boundary = boundary
         self._ages = ages
 
     @property
@@ -182,7 +183,7 @@ class WatchedStore:
         return self._disturbed if getattr(_here, "faults", None) else self._sure
 
     def _step(self, key: str, request: str, call: Callable[[], R]) -> R:
-        return self._boundary.around(f"{kind_of(key)}.{request}", call)
+        return self.boundary.around(f"{kind_of(key)}.{request}", call)
 
     def put(self, key: str, data: bytes, *, if_absent: bool = False) -> str:
         def call() -> str:

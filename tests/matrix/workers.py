@@ -109,5 +109,4 @@ def _work(where: Where, waiting: Any, results: Any, mutation: str | None) -> Non
         except Exception as error:  # a mistake of the matrix, or a broken rule that shows so
             text = "".join(traceback.format_exception(error))
             result = Result(seed, 0, [], Counter(broken=1), [text], Counter())
-        result.requests = sum(proxy.seen for proxy in proxies)
         results.put(result)

@@ -1,0 +1,105 @@
+"""Work of the store's actors as tasks of a stage, with what happens to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ranklog.delete.retention import Policy, save_policy
+from ranklog.errors import RanklogError
+from ranklog.limits import DAY_NS
+from tests.matrix import actors
+from tests.matrix import faults as f
+from tests.matrix.actors import DOOMED, RUN, SCRATCH
+from tests.matrix.baton import Task
+from tests.matrix.boundary import Killed
+from tests.matrix.deliveries import Delivery
+from tests.matrix.faults import ActorPlan, Injection
+from tests.matrix.machine import TENANT
+from tests.matrix.play import Play
+
+# Between which steps of a commit a writer may stand still.
+_PAUSES = (
+    ("segment.put", f.STALL_AFTER),
+    ("marker.put", f.STALL_BEFORE),
+    ("index.put", f.STALL_BEFORE),
+)
+
+
+def add_ingest(
+    play: Play, delivery: Delivery, plan: ActorPlan | None = None, *, resent: bool = True
+) -> Task:
+    """A batch is tried. If it stands still it is given up, where it is `resent`, and comes again beside
+    itself."""
+    source = f"{play.site.stream_name}-{delivery.shard}"
+    arguments = (delivery.records, source, play.rng.randrange(2))
+    injection = None if plan else play.sigkill(f.INGEST)
+
+    def work(task: Task) -> None:
+        if injection is not None:
+            play.in_child(injection, "ingest", arguments)
+            play.deliveries.failed(delivery)
+            return
+        boundary, failed = play.boundary(f.INGEST, task, plan), False
+        if resent:
+            boundary.on_stall = lambda: play.deliveries.failed(delivery)
+        try:
+            actors.ingest(play.site, boundary, *arguments)
+        except (Killed, RanklogError):
+            failed = True
+        if boundary.stalled and resent:
+            return  # who is given up is not heard
+        if failed:
+            play.deliveries.failed(delivery)
+        else:
+            play.deliveries.done(delivery)
+
+    return play.stage.add(f"ingest {delivery.records[0].sequence}", work)
+
+
+def pause_one(play: Play) -> None:
+    """A writer stands still between two of its steps for minutes, while compaction goes by."""
+    if not play.deliveries.waiting:
+        return
+    step, fault = play.rng.choice(_PAUSES)
+    [delivery] = play.deliveries.take(1)
+    plan = ActorPlan([Injection(f.INGEST, step, fault)])
+    task = add_ingest(play, delivery, plan, resent=play.rng.random() < 0.3)
+    play.run_stage()
+    play.clock.advance(play.rng.choice([100, 200, 290]))
+    add_compaction(play)
+    play.run_stage()
+    if play.rng.random() < 0.6:
+        task.stalled = False
+        play.run_stage()
+
+
+def add_compaction(play: Play) -> None:
+    """A pass over the tenant."""
+    _add(play, f.COMPACTION, "compact", actors.compact)
+
+
+def add_deletion(play: Play) -> None:
+    """Lines of a user, of a rank's perhaps; or a launch whole."""
+    text = play.rng.choice(["u4711q", "u4712q", ""])
+    run, rank = (RUN, play.rng.choice([None, None, 2, 5])) if text else (DOOMED, None)
+    _add(play, f.DELETION, "delete_lines", actors.delete_lines, text, run, rank)
+
+
+def add_retention(play: Play) -> None:
+    """Lines of the scratch run are kept for a day."""
+    if not play.has_policy:
+        play.has_policy = True
+        save_policy(play.site.sure_store(), TENANT, Policy().with_rule(f"{SCRATCH}*", DAY_NS))
+    _add(play, f.RETENTION, "retain", actors.retain)
+
+
+def _add(play: Play, actor: str, name: str, act: Callable[..., object], *arguments: object) -> None:
+    injection = play.sigkill(actor)
+
+    def work(task: Task) -> None:
+        if injection is not None:
+            play.in_child(injection, name, arguments)
+        else:
+            act(play.site, play.boundary(actor, task), *arguments)
+
+    play.stage.add(actor, work)
