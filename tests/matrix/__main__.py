@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from tests.matrix.machine import Where
 from tests.matrix.mutations import MUTATIONS
-from tests.matrix.table import Table, first_wrong, told
-from tests.matrix.workers import run_seeds, running_servers
+from tests.matrix.table import Table, told
+from tests.matrix.workers import first_caught, run_seeds, running_servers
 
 # Schedules in which a broken rule must show.
 MUTATION_SCHEDULES = 40
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.mutations is not None:
             chosen = options.mutations or list(MUTATIONS)
             most = len(seeds) if options.seed is not None else MUTATION_SCHEDULES
-            return _mutate(where, chosen, range(seeds[0], seeds[0] + most), options.workers)
+            return _mutate(where, chosen, range(seeds[0], seeds[0] + most))
         return _play(where, seeds, options.workers, all_notes=options.seed is not None)
 
 
@@ -54,11 +54,11 @@ def _play(where: Where, seeds: Sequence[int], workers: int, *, all_notes: bool) 
     return 0 if table.is_clean else 1
 
 
-def _mutate(where: Where, names: Sequence[str], seeds: Sequence[int], workers: int) -> int:
+def _mutate(where: Where, names: Sequence[str], seeds: Sequence[int]) -> int:
     """Whether each broken rule shows."""
     missed = 0
     for name in names:
-        found = first_wrong(run_seeds(where, seeds, workers, name))
+        found = first_caught(where, seeds, name)
         missed += found is None
         what = "NOT CAUGHT" if found is None else f"seed {found.seed}: {dict(found.wrong)}"
         _say([f"{name:<34}{what}", f"    {MUTATIONS[name].rule}"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tests.matrix.faults import every_row
@@ -81,8 +81,3 @@ def told(result: Result, most: int = 5) -> Iterator[str]:
     yield "  after " + ", ".join(f"{i.actor} {i.step} {i.fault} #{i.nth}" for i in result.fired)
     for note in result.notes[:most]:
         yield f"  {note:.1500}"
-
-
-def first_wrong(results: Iterable[Result]) -> Result | None:
-    """The first schedule that shows something."""
-    return next((one for one in results if sum(one.wrong.values())), None)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.matrix import machine
+from tests.matrix.boundary import Killed
 from tests.matrix.children import CONTEXT
 from tests.matrix.machine import Clock, Machine, Where
 from tests.matrix.proxy import Proxy
@@ -53,15 +54,21 @@ def behind_proxies(s3: Server, kinesis: Server) -> Iterator[Where]:
 
 
 def run_seeds(
-    where: Where, seeds: Sequence[int], workers: int, mutation: str | None = None
+    where: Where,
+    seeds: Sequence[int],
+    workers: int,
+    mutation: str | None = None,
+    *,
+    is_broken: bool = True,
 ) -> Iterator[Result]:
-    """Results as they come. `mutation`: with this rule broken. Raises where a worker dies."""
+    """Results as they come. `mutation`: with what its rule is for, and the rule broken, unless it is not.
+    Raises where the workers die."""
     waiting: Any = CONTEXT.Queue()
     results: Any = CONTEXT.Queue()
     for seed in seeds:
         waiting.put(seed)
     started = [
-        CONTEXT.Process(target=_work, args=(where, waiting, results, mutation))
+        CONTEXT.Process(target=_work, args=(where, waiting, results, mutation, is_broken))
         for _ in range(min(workers, len(seeds)))
     ]
     for process in started:
@@ -75,6 +82,22 @@ def run_seeds(
             process.join()
 
 
+def first_caught(where: Where, seeds: Sequence[int], mutation: str) -> Result | None:
+    """The first schedule that shows the broken rule, and nothing while the rule holds."""
+    left = list(seeds)
+    while left:
+        for result in run_seeds(where, left, 1, mutation):
+            left.remove(result.seed)
+            if sum(result.wrong.values()):
+                break
+        else:
+            return None
+        [sound] = run_seeds(where, [result.seed], 1, mutation, is_broken=False)
+        if not sum(sound.wrong.values()):
+            return result
+    return None
+
+
 def _next(results: Any, started: Sequence[Any]) -> Result:
     while True:
         try:
@@ -85,7 +108,7 @@ def _next(results: Any, started: Sequence[Any]) -> Result:
                 raise RuntimeError("the workers are gone") from None
 
 
-def _work(where: Where, waiting: Any, results: Any, mutation: str | None) -> None:
+def _work(where: Where, waiting: Any, results: Any, mutation: str | None, is_broken: bool) -> None:
     """Take seeds until there are none."""
     from tests.matrix.mutations import MUTATIONS
 
@@ -96,8 +119,9 @@ def _work(where: Where, waiting: Any, results: Any, mutation: str | None) -> Non
     machine.install(clock)
     besides = None
     if mutation is not None:
-        MUTATIONS[mutation].apply()
         besides = MUTATIONS[mutation].at
+        if is_broken:
+            MUTATIONS[mutation].apply()
     own = Machine(here, clock)
     while True:
         try:
@@ -106,7 +130,10 @@ def _work(where: Where, waiting: Any, results: Any, mutation: str | None) -> Non
             return
         try:
             result = run_schedule(own, seed, besides)
-        except Exception as error:  # a mistake of the matrix, or a broken rule that shows so
+        except (
+            Exception,
+            Killed,
+        ) as error:  # a mistake of the matrix, or a broken rule that shows so
             text = "".join(traceback.format_exception(error))
             result = Result(seed, 0, [], Counter(broken=1), [text], Counter())
         results.put(result)
