@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ranklog.errors import BadInput, TooLarge, Unavailable
+from ranklog.errors import BadInput, NotFound, TooLarge, Unavailable
+from ranklog.ingest.quarantine import FAILED
 from ranklog.model.record import Record
 from ranklog.store.protocol import Store
 from ranklog.stream.frames import PeekedFrame, peek_header
@@ -14,9 +15,9 @@ from ranklog.stream.kinesis import TOO_LARGE, put_frames
 from ranklog.stream.partition import partition_key
 
 if TYPE_CHECKING:
-    from ranklog.objectives.recorder import Recorder
     from ranklog.access.seals import Seals
     from ranklog.ingest.tenant_rules import TenantRules
+    from ranklog.objectives.recorder import Recorder
     from ranklog.stream.disk import DiskStream
 
 
@@ -36,7 +37,10 @@ class KinesisFrames:
         key = _partition_key(tenant, peek_header(data))
         if self._seals is not None:
             data = self._seals.seal(tenant, data)
-        [outcome] = put_frames(self._client, self._stream_name, [(key, data)])
+        try:
+            [outcome] = put_frames(self._client, self._stream_name, [(key, data)])
+        except (BadInput, NotFound) as error:  # our credentials, our stream: not the frame's fault
+            raise Unavailable(f"the stream can't be written to: {error.message}") from error
         if outcome.reason == TOO_LARGE:
             raise TooLarge(f"a frame of {len(data)} bytes is over the limit of a Kinesis record")
         if not outcome.accepted:
@@ -86,19 +90,22 @@ class StoreFrames:
         sequence = f"{peeked.header.number:020d}-{peeked.header_hash[:16]}"
         with self._lock:
             self._rules = self._rules or TenantRules(self._store)
-            report = ingest_batch(
-                [Record(data, self._clock_ns(), sequence)],
-                store=self._store,
-                rules=self._rules,
-                source=f"http-{peeked.header.agent}",
-                first=sequence,
-                last=sequence,
-            )
+            try:
+                report = ingest_batch(
+                    [Record(data, self._clock_ns(), sequence)],
+                    store=self._store,
+                    rules=self._rules,
+                    source=f"http-{peeked.header.agent}",
+                    first=sequence,
+                    last=sequence,
+                )
+            except (BadInput, NotFound) as error:  # what is wrong with the frame is in the report
+                raise Unavailable(f"the store can't be written to: {error.message}") from error
         if self._recorder is not None:
             from ranklog.ingest.shares import keep_measures
 
             keep_measures(report, self._recorder, self._clock_ns())
-        if report.bad:
+        if report.bad and report.bad[0].code != FAILED:  # a bug of ours: it is kept in quarantine
             raise BadInput(f"the frame can't be read: {report.bad[0].reason}")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from typing import Any
 
 from ranklog.errors import (
@@ -57,6 +59,28 @@ _OURS = frozenset(
         "InvalidEndpointConfigurationError",
     }
 )
+# Credentials that are not valid any more, or not yet.
+_CREDENTIALS = frozenset(
+    {
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "RequestExpired",
+        "TokenRefreshRequired",
+        "InvalidToken",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "UnrecognizedClientException",
+        "InvalidSignatureException",
+        "SignatureDoesNotMatch",
+        "AccessDenied",
+        "AccessDeniedException",
+    }
+)
+_NO_CREDENTIALS = frozenset(
+    {"NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError"}
+)
+# A client is made anew at most so often.
+RENEW_S = 5.0
 _HINT = "check the credentials, AWS_REGION, AWS_ENDPOINT_URL and the policy"
 
 
@@ -104,6 +128,34 @@ def translate(error: Exception, what: str) -> RanklogError:
         kind = Unavailable if status >= 500 or status == 409 else BadInput
     hint = _HINT if kind in (BadInput, NotFound) else None
     return kind(f"{what}: {_one_line(error)}", hint=hint)
+
+
+def are_lost(error: Exception) -> bool:
+    """Whether the credentials of a client are at fault: others may have been put in their place."""
+    response = getattr(error, "response", None)
+    code = str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
+    return code in _CREDENTIALS or type(error).__name__ in _NO_CREDENTIALS
+
+
+class Renewed:
+    """A client, and a new one when its credentials ran out: of a session of its own, which reads the
+    environment and files again. A client that was given is kept. Threads may share it."""
+
+    def __init__(self, service: str, client: Any = None, *, region: str | None = None) -> None:
+        self._service, self._region = service, region
+        self._is_given = client is not None
+        self.client = client if client is not None else aws_client(service, region=region)
+        self._made_s = time.monotonic()
+
+    def note(self, error: Exception) -> Exception:
+        """The error, after a new client was made where that may help."""
+        if not self._is_given and are_lost(error):
+            now_s = time.monotonic()
+            if now_s - self._made_s >= RENEW_S:
+                self._made_s = now_s
+                with suppress(RanklogError):
+                    self.client = aws_client(self._service, region=self._region)
+        return error
 
 
 def status_of(error: Exception) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ranklog.errors import AlreadyExists, BadInput, Corrupt, NotFound, Unavailable
-from ranklog.store.aws import aws_client, status_of, translate
+from ranklog.store.aws import Renewed, status_of, translate
 from ranklog.store.key import check_key
 from ranklog.store.protocol import ObjectInfo
 
@@ -36,7 +36,7 @@ class S3Store:
             raise BadInput("no bucket is named", hint="write s3://bucket/prefix")
         self._bucket = bucket
         self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
-        self._client = client if client is not None else aws_client("s3")
+        self._renewed = Renewed("s3", client)
 
     @property
     def url(self) -> str:
@@ -46,7 +46,7 @@ class S3Store:
     @property
     def identity(self) -> str:
         """Which service this is, too: two may have a bucket of one name."""
-        return f"{self._client.meta.endpoint_url} {self.url}"
+        return f"{self._renewed.client.meta.endpoint_url} {self.url}"
 
     def put(self, key: str, data: bytes, *, if_absent: bool = False) -> str:
         """See Store.
@@ -58,7 +58,7 @@ class S3Store:
         full = self._full(key)
         for attempt in range(_CONFLICT_ATTEMPTS):
             try:
-                response = self._client.put_object(
+                response = self._renewed.client.put_object(
                     Bucket=self._bucket, Key=full, Body=data, **condition
                 )
                 return str(response["ETag"])
@@ -69,7 +69,7 @@ class S3Store:
                 if if_absent and status == 412:
                     raise AlreadyExists(f"the object {key} is there already") from error
                 if not if_absent or status != 409:
-                    raise translate(error, self._name(key)) from error
+                    raise translate(self._renewed.note(error), self._name(key)) from error
             time.sleep(random.uniform(0, _CONFLICT_WAIT_S * 2**attempt))
         raise Unavailable(f"{self._name(key)}: other writers are in the way", hint="repeat")
 
@@ -112,9 +112,9 @@ class S3Store:
         """See Store."""
         full = self._full(key)
         try:
-            self._client.delete_object(Bucket=self._bucket, Key=full)
+            self._renewed.client.delete_object(Bucket=self._bucket, Key=full)
         except Exception as error:
-            problem = translate(error, self._name(key))
+            problem = translate(self._renewed.note(error), self._name(key))
             if isinstance(problem, NotFound) and _code(error) != "NoSuchBucket":
                 return
             raise problem from error
@@ -134,25 +134,27 @@ class S3Store:
         full = self._full(key)
         for attempt in range(_BODY_ATTEMPTS):
             try:
-                response = self._client.get_object(Bucket=self._bucket, Key=full, **options)
+                response = self._renewed.client.get_object(Bucket=self._bucket, Key=full, **options)
             except Exception as error:
-                raise translate(error, self._name(key)) from error
+                raise translate(self._renewed.note(error), self._name(key)) from error
             try:
                 with response["Body"] as body:
                     return bytes(body.read())
             except Exception as error:  # the connection broke off within the body
                 if attempt == _BODY_ATTEMPTS - 1:
-                    raise translate(error, self._name(key)) from error
+                    raise translate(self._renewed.note(error), self._name(key)) from error
         raise AssertionError("the last attempt returns or raises")
 
     def _pages(self, **options: Any) -> Iterator[dict[str, Any]]:
-        pages = self._client.get_paginator("list_objects_v2").paginate(
+        pages = self._renewed.client.get_paginator("list_objects_v2").paginate(
             Bucket=self._bucket, **options
         )
         try:
             yield from pages
         except Exception as error:
-            raise translate(error, f"s3://{self._bucket}/{options['Prefix']}") from error
+            raise translate(
+                self._renewed.note(error), f"s3://{self._bucket}/{options['Prefix']}"
+            ) from error
 
 
 def _ns(moment: datetime | None) -> int | None:
