@@ -230,9 +230,9 @@ def roles() -> list[str]:
 
 def policies_of(template: Template, name: str) -> list[dict[str, Any]]:
     properties = template["Resources"][name]["Properties"]
-    if "PolicyDocument" in properties:
-        return list(properties["PolicyDocument"]["Statement"])
-    return [s for policy in properties["Policies"] for s in policy["PolicyDocument"]["Statement"]]
+    documents = [policy["PolicyDocument"] for policy in properties.get("Policies", ())]
+    found = properties.get("PolicyDocument") or documents[0]
+    return [item["If"][1] if "If" in item else item for item in found["Statement"]]
 
 
 @pytest.mark.parametrize("name", roles())
