@@ -11,7 +11,7 @@ from ranklog.layout import order
 from ranklog.plan.parse import parse_query
 from ranklog.plan.tasks import Lines, Outcome
 from ranklog.scan import columns, direct
-from ranklog.scan.decoded import Decoded
+from ranklog.scan.decoded import ENTRY_BYTES, Decoded
 from ranklog.scan.engine import shared_engine
 from ranklog.scan.evaluate import opened
 from ranklog.store.memory import MemoryStore
@@ -20,6 +20,7 @@ from tests.ingest.frames import T0
 from tests.scan.test_evaluate import planned
 
 EIGHT = pa.array([7])  # eight bytes
+ROOM = 8 * (8 + ENTRY_BYTES)
 
 
 def kept(decoded: Decoded, keys: str) -> str:
@@ -27,7 +28,7 @@ def kept(decoded: Decoded, keys: str) -> str:
 
 
 def test_the_least_recently_used_goes_first() -> None:
-    decoded = Decoded(bytes_max=64)
+    decoded = Decoded(bytes_max=ROOM)
     for key in "abcdefgh":
         decoded.put(key, EIGHT)
     assert kept(decoded, "abcdefgh") == "abcdefgh"
@@ -37,14 +38,14 @@ def test_the_least_recently_used_goes_first() -> None:
 
 
 def test_what_is_put_again_counts_once() -> None:
-    decoded = Decoded(bytes_max=64)
+    decoded = Decoded(bytes_max=ROOM)
     for key in "aabbccddeeffgghh":
         decoded.put(key, EIGHT)
     assert kept(decoded, "abcdefgh") == "abcdefgh"
 
 
 def test_what_would_take_much_of_the_room_is_not_kept() -> None:
-    decoded = Decoded(bytes_max=64)
+    decoded = Decoded(bytes_max=ROOM)
     decoded.put("large", pa.array([7, 8]))
     assert decoded.get("large") is None
 

@@ -15,6 +15,7 @@ from typing import Any
 from ranklog.limits import DECODED_BYTES_MAX
 
 _SHARE = 8
+ENTRY_BYTES = 1_024  # what an array takes beside its values: many are of a few rows
 
 
 class Decoded:
@@ -37,7 +38,7 @@ class Decoded:
 
     def put(self, key: Hashable, array: Any) -> None:
         """Keep it for now."""
-        size = int(array.nbytes)
+        size = int(array.nbytes) + ENTRY_BYTES
         if size * _SHARE > self._bytes_max:
             return
         with self._lock:
