@@ -190,8 +190,12 @@ class Catalog:
         """Indexes of all runs in the hours that touch [from_ns, to_ns)."""
         days = self._days(from_ns, to_ns)
         if from_ns is not None and to_ns is not None:
-            hours = frozenset(keys.hours_between(from_ns, to_ns))
-            prefixes = [p for p in self._hour_prefixes(hours) if _day_of(p) in days]
+            # of the days that hold data: a range of a hundred years has a million hours
+            bounds = (keys.day_ns(day) for day in days)
+            whole = (keys.hours_between(first, first + DAY_NS) for first in bounds)
+            touched = (hour for of_day in whole for hour in of_day)
+            hours = [hour for hour in touched if _touches(hour, from_ns, to_ns)]
+            prefixes = self._hour_prefixes(hours) if to_ns > from_ns else []
         else:
             prefixes = [f"{keys.index_prefix(self._tenant)}{day}/" for day in sorted(days)]
         found = self._list([*prefixes, keys.index_late_prefix(self._tenant)], kinds)
@@ -319,7 +323,3 @@ def _is_note(key: str) -> bool:
     compaction made of some may hold such, too."""
     name = keys.parse_index_key(key)
     return name.min_ts == name.max_ts or is_compacted(name)
-
-
-def _day_of(prefix: str) -> str:
-    return prefix.split("/index/", 1)[1].split("/")[0]
