@@ -15,7 +15,7 @@ import boto3
 import pytest
 
 Function = Callable[[dict[str, Any]], Any]
-_current: ContextVar[str] = ContextVar("function", default="")
+current: ContextVar[str] = ContextVar("function", default="")
 # The action of IAM behind an operation, and the argument that names the resource.
 _ACTIONS = {
     "PutObject": ("s3:PutObject", "Key"),
@@ -48,11 +48,11 @@ class Recorder:
         """The function, known by its name while it runs."""
 
         def call(event: dict[str, Any]) -> Any:
-            token = _current.set(name)
+            token = current.set(name)
             try:
                 return function(event)
             finally:
-                _current.reset(token)
+                current.reset(token)
 
         return call
 
@@ -69,7 +69,7 @@ def recording(patch: pytest.MonkeyPatch, recorder: Recorder) -> Iterator[None]:
     make = boto3.session.Session.client
 
     def client(self: Any, service: str, *words: Any, **options: Any) -> Any:
-        made, name = make(self, service, *words, **options), _current.get()
+        made, name = make(self, service, *words, **options), current.get()
 
         def note(params: dict[str, Any], model: Any, **_: Any) -> None:
             recorder.note(name, model.name, params)

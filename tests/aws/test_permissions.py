@@ -342,7 +342,7 @@ def _loaded(
     scans = LambdaClient()
 
     def lambda_client(*_: Any, **__: Any) -> Lambdas:
-        return Lambdas(recorded._current.get(), scans, recorder)
+        return Lambdas(recorded.current.get(), scans, recorder)
 
     patch.setattr("ranklog.scan.lambda_invoke.aws_client", lambda_client)
     made: dict[str, Any] = {}
