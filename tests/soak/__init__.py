@@ -1,0 +1,1 @@
+"""Minutes of a whole system under random faults: see `python -m tests.soak --help`."""
