@@ -33,8 +33,8 @@ from ranklog.client.deletion import delete, find_deletion
 from ranklog.client.reader import local_reader
 from ranklog.client.words import read_query
 from ranklog.delete.retention import load_policy, save_policy
-from ranklog.ingest.local import ingest_stream
 from ranklog.errors import NotFound
+from ranklog.ingest.local import ingest_stream
 from ranklog.limits import SECOND_NS
 from ranklog.store.disk import DiskStore
 from ranklog.stream.disk import DiskStream
