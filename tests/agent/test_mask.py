@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranklog.agent.mask import KEY_LINES_MAX, KeyBlocks, Masker, load_rules
+from ranklog.agent.mask import KEY_LINES_MAX, KeyBlocks, Masker, MaskRule, load_rules
 from ranklog.errors import BadRule
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P"
@@ -35,6 +36,22 @@ SECRETS = [
     ("pushed with ghp_" + "a1B2" * 9, "pushed with [masked:github_token]"),
     ("glpat-" + "a1B2" * 5, "[masked:gitlab_token]"),
     ("xoxb-123456789012-abcdef", "[masked:slack_token]"),
+    ("xapp-1-A123-456-abcdef0123456789", "[masked:slack_token]"),
+    (
+        "POST https://hooks.slack.com/services/T0AB/B0CD/a1B2c3D4e5F6a1B2c3D4 200",
+        "POST https://hooks.slack.com/services/[masked:slack_webhook] 200",
+    ),
+    ("github_pat_" + "a1B2" * 9, "[masked:github_token]"),
+    ("sk-ant-api03-abc123DEF456ghi789jkl012", "[masked:api_key]"),
+    (
+        "mongodb+srv://joe:s3cr3t@c.mongodb.net/x",
+        "mongodb+srv://joe:[masked:connection_string]@c.mongodb.net/x",
+    ),
+    ("ssh://git:tok3n99@host/x", "ssh://git:[masked:connection_string]@host/x"),
+    (
+        "AccountName=x;AccountKey=abc123DEF456ghi789jkl012==;EndpointSuffix=y",
+        "AccountName=x;AccountKey=[masked:api_key];EndpointSuffix=y",
+    ),
     ("AIza" + "a1B2c" * 7, "[masked:google_key]"),
     (f"session {JWT}", "session [masked:jwt]"),
     ("npm_" + "a1B2" * 9, "[masked:npm_token]"),
@@ -91,6 +108,17 @@ INNOCENT = [
     "tokenizer=gpt2-abc1234567890",
     "use_cls_token=True",
     "use_cls_token",
+    "token_type_ids=[0, 0, 1]",
+    "token_type_ids: tensor([[0, 1]])",
+    "--tokenizer meta-llama/Llama-3-8b1234567",
+    "--tokenizer-path /data/tok12345678 --use-cls-token True",
+    "--max-tokens 1234567890 max_new_tokens: 128000000",
+    "max_tokens=4096",
+    "--token-budget 123456789012",
+    "tgs (tokens/gpu/s): 4120.55",
+    "skip_special_tokens=True special_tokens_map={'a': 1}",
+    "attention_token_mask=0x1234567890abcdef",
+    "https://hooks.slack.com/",
     "max_position_embeddings=4096",
     "eos_token=</s>",
     "pad_token='<pad>'",
@@ -174,7 +202,7 @@ NAMED = (
 ).split()
 HARMLESS = (
     "commit git_sha sha256 md5 checksum use_cls_token pad_token eos_token next_token token_count "
-    "num_tokens tokens/s cache_key sort_key public_key forward_pass bypass tokenizer etag run_id"
+    "num_tokens max_tokens token_type_ids tokenizer_name tokens/s cache_key sort_key public_key forward_pass bypass tokenizer etag run_id"
 ).split()
 SIGNS = st.sampled_from(["=", ": ", " = ", '": "', "': '"])
 VALUES = st.one_of(
@@ -299,3 +327,35 @@ def test_rules_that_are_none_are_refused(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(BadRule, match="no masking rules"):
         load_rules(path)
+
+
+WORDS = st.lists(
+    st.sampled_from(["step", "loss", "=", "0.5", "rank3", "{", "}", ",", "token", "key", ":"]),
+    max_size=6,
+)
+
+
+@given(st.sampled_from([text for text, _ in SECRETS]), WORDS, WORDS)
+def test_switched_off_every_line_stays_and_nothing_is_counted(
+    secret: str, before: list[str], after: list[str]
+) -> None:
+    line = " ".join([*before, secret, *after]).encode()
+    masker, lines = Masker(enabled=False), [line]
+    assert (masker.lines(lines), masker.text(line)) == (0, line)
+    assert masker.metadata({"api_key": secret}) == {"api_key": secret}
+    assert (lines, masker.counts) == ([line], {})
+
+
+@given(
+    st.lists(st.from_regex(r"badge [A-Z]{3}[0-9]{4}", fullmatch=True), max_size=5),
+    st.lists(st.sampled_from(INNOCENT), max_size=5),
+)
+def test_a_rule_of_ones_own_masks_each_of_its_values_counts_them_and_nothing_else(
+    badges: list[str], innocent: list[str]
+) -> None:
+    rule = MaskRule("badge", b"badge", re.compile(rb"badge (\w+)"))
+    masker = Masker((rule,))
+    lines = [text.encode() for text in [*badges, *innocent]]
+    masker.lines(lines)
+    assert lines == [b"badge [masked:badge]"] * len(badges) + [one.encode() for one in innocent]
+    assert masker.counts["badge"] == len(badges) == sum(masker.counts.values())

@@ -36,6 +36,8 @@ GATE = re.compile(
             rb"_(?<=github_)pat_",
             rb"-(?<=glpat-)",
             rb"xox[abeoprs]-",
+            rb"xapp-",
+            rb"k(?<=hook)s\.slack\.com/",
             rb"_(?<=hf_)",
             rb"_(?<=npm_)",
             rb"_(?<=rl[ik]_)",
@@ -112,7 +114,13 @@ DETAILS = (
         rb"\b(?:gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{22,255})",
     ),
     _detail("gitlab_token", b"glpat-", rb"\bglpat-[A-Za-z0-9_\-]{20,255}"),
-    _detail("slack_token", b"xox", rb"\bxox[abeoprs]-[A-Za-z0-9-]{10,255}"),
+    _detail("slack_token", b"xox|xapp-", rb"\b(?:xox[abeoprs]|xapp)-[A-Za-z0-9-]{10,255}"),
+    _detail(
+        "slack_webhook",
+        b"hooks.slack.com/",
+        rb"hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/]{20,255})",
+        group=1,
+    ),
     _detail(
         "api_key",
         b"sk-",
