@@ -43,6 +43,8 @@ from tests.soak.producers import BRIEF, RUN, run_of
 from tests.soak.workers import BRIEF_NS, KEEP_NS, TENANT, resident_bytes, retain
 
 GROWTH_MAX = 1.05
+# How long what is under way may take when the time is up.
+DRAIN_S = 300
 HALVES = ("steady", "killed")
 
 
@@ -62,7 +64,8 @@ class Soak:
     def start(self, name: str, module: str, *words: object) -> None:
         """Start, or start again."""
         command = [sys.executable, "-m", f"tests.soak.{module}", *map(str, words)]
-        self.processes[name] = subprocess.Popen(command)
+        quiet = subprocess.DEVNULL if module == "producers" else None  # they say it to us
+        self.processes[name] = subprocess.Popen(command, stderr=quiet)
 
     def start_worker(self, name: str, role: str, *words: object) -> None:
         trace = ["--trace"] if self.options.trace else []
@@ -143,8 +146,8 @@ class Soak:
         for half in HALVES:
             self.processes[f"producers-{half}"].terminate()
         for half in HALVES:
-            self.processes[f"producers-{half}"].wait(120)
-        until = time.monotonic() + 120
+            self.processes[f"producers-{half}"].wait(DRAIN_S)
+        until = time.monotonic() + DRAIN_S
         while any(self.waiting(half) for half in HALVES) and time.monotonic() < until:
             time.sleep(0.5)
         for process in self.processes.values():
