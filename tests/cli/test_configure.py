@@ -188,6 +188,8 @@ def test_options_and_environment_go_before_it(monkeypatch: pytest.MonkeyPatch) -
 def test_the_key_of_the_environment_goes_before_the_configured_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    for name in ("RANKLOG_API_KEY", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.setenv(name, "")  # so that what is set is taken back
     write_config(WITH_KEY)
     assert open_client(reading())._backend._key == KEY  # type: ignore[attr-defined]
     monkeypatch.setenv("RANKLOG_API_KEY", "another")
@@ -195,17 +197,18 @@ def test_the_key_of_the_environment_goes_before_the_configured_one(
 
 
 def test_the_account_is_used_where_nothing_else_is_said() -> None:
-    config = Config(store="s3://x", region="eu-central-1", profile="logs")
+    config = Config(store="s3://x", region="eu-central-1", profile="logs", key="k")
     environ: dict[str, str] = {}
-    config.use_account(environ)
+    config.use(environ)
     assert environ == {
+        "RANKLOG_API_KEY": "k",
         "AWS_PROFILE": "logs",
         "AWS_REGION": "eu-central-1",
         "AWS_DEFAULT_REGION": "eu-central-1",
     }
-    said = {"AWS_PROFILE": "mine", "AWS_DEFAULT_REGION": "us-east-1"}
+    said = {"AWS_PROFILE": "mine", "AWS_DEFAULT_REGION": "us-east-1", "RANKLOG_API_KEY": "mine"}
     environ = dict(said)
-    config.use_account(environ)
+    config.use(environ)
     assert environ == said
 
 

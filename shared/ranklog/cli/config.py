@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,11 @@ class Config:
             return self.api
         return f"kinesis://{self.stream}" if self.stream else ""
 
-    def use_account(self, environ: Any = os.environ) -> None:
-        """Let AWS's clients of this process find the stack's account and region, where nothing else is said."""
+    def use(self, environ: MutableMapping[str, str] = os.environ) -> None:
+        """Let clients of this process, and its children, find the key, the account and the region, where
+        nothing else is said."""
+        if self.key and not environ.get("RANKLOG_API_KEY"):
+            environ["RANKLOG_API_KEY"] = self.key
         if self.profile:
             environ.setdefault("AWS_PROFILE", self.profile)
         if self.region and not environ.get("AWS_DEFAULT_REGION"):

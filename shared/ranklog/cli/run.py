@@ -88,9 +88,7 @@ def _destination(arguments: argparse.Namespace) -> tuple[str | None, str | None]
         return resolved(given), None
     store = store or os.environ.get("RANKLOG_STORE")
     if not store and (config := read_config()) is not None and config.destination:
-        config.use_account()
-        if config.key:
-            os.environ.setdefault("RANKLOG_API_KEY", config.key)
+        config.use()
         return config.destination, None
     if not store and find_spec("pyarrow") is None:
         return None, None  # a training environment that can't ingest: the spool keeps the lines

@@ -84,22 +84,18 @@ def local_store(environ: Mapping[str, str] = os.environ) -> Path:
 def open_client(arguments: argparse.Namespace) -> Client:
     """A client to read with. Never makes a store. Raises BadInput, NotFound."""
     source = source_of(arguments)
-    _must_exist(source)
+    _make_ready(source)
     from ranklog.client import Client
 
-    config = source.configured
     if source.api:
-        key = None if config is None else os.environ.get("RANKLOG_API_KEY") or config.key
-        return Client(api=source.api, key=key)
-    if config is not None:
-        config.use_account()
+        return Client(api=source.api)
     return Client(store=source.store, tenant=source.tenant)
 
 
 def open_admin_of(arguments: argparse.Namespace) -> Admin:
     """Who administers the store or, through its API, the key's tenant. Raises BadInput, NotFound."""
     source = source_of(arguments)
-    _must_exist(source)
+    _make_ready(source)
     from ranklog.admin import open_admin
 
     if source.api:
@@ -114,15 +110,15 @@ def open_store_of(arguments: argparse.Namespace, *, create: bool) -> tuple[Store
     source = source_of(arguments, asks_api=False)
     if source.store is None:
         raise BadInput("this command works on a store, not through an API", hint="give --store")
-    if not create:
-        _must_exist(source)
-    if source.configured is not None:
-        source.configured.use_account()
+    _make_ready(source, create=create)
     return open_store(source.store, create=create), source.tenant
 
 
-def _must_exist(source: Source) -> None:
-    if source.implied and source.store and not Path(source.store).exists():
+def _make_ready(source: Source, *, create: bool = False) -> None:
+    """A store must be there, but for who makes one; what is configured is used."""
+    if source.configured is not None:
+        source.configured.use()
+    if not create and source.implied and source.store and not Path(source.store).exists():
         raise NotFound(
             f"no local store yet at {source.store}",
             hint="`ranklog demo` or `ranklog import` makes one, or name yours: --store URL",
