@@ -51,7 +51,7 @@ def put_metrics(
     for name, text in sorted(about.items()):
         line.add_metadata(name, text)
     for name, count in sorted(measures.counts.items()):
-        if name in given:
+        if name in given or name == names.COST:  # a metric costs money, and cost_usd says it
             continue
         line.add_metric(name, names.BY_NAME[name].unit, count)
     for name, times in sorted(measures.ms.items()):
