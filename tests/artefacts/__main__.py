@@ -43,10 +43,10 @@ def _run(options: argparse.Namespace) -> int:
 
         return imports.main(built, building.find_python(), verbose=options.verbose)
     if options.command == "marks":
-        from tests.artefacts import marks
+        from tests.artefacts.marks import main as measure
 
         python = building.runtime_python(building.find_python())
-        return marks.main(built, python, options.lines, options.json)
+        return measure(built, python, options.lines, options.json)
     return 0
 
 

@@ -187,7 +187,7 @@ class KinesisMapping:
                 continue
             else:
                 left.append((rest, tries + 1))
-            self._closed.wait(min(_WAIT_S * 2**tries, _WAIT_S_MAX))
+            self._closed.wait(min(_WAIT_S * 2 ** min(tries, 9), _WAIT_S_MAX))
 
     def _young(self, shard_id: str, records: Sequence[Record]) -> Sequence[Record]:
         """Those that are not too old; the others are given up."""

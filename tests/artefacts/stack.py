@@ -65,6 +65,8 @@ class Stack:
         self._built = built
         self.lost: list[tuple[str, Invoked | None]] = []
         self._aws = aws
+        # What a command of a user needs to reach the bucket.
+        self.environment = s3.environment("s3")
         self._ending = ExitStack()
         self._ending.callback(shutil.rmtree, folder, ignore_errors=True)
         for client in (self.s3, self.kinesis, self._sqs):
@@ -208,7 +210,7 @@ class Stack:
             },
         )
         try:
-            with urllib.request.urlopen(asked) as response:
+            with urllib.request.urlopen(asked, timeout=90) as response:
                 status, data = response.status, response.read()
         except urllib.error.HTTPError as error:
             with error:
