@@ -7,7 +7,8 @@ from typing import Any
 
 from ranklog.answer.render import completeness_json, line_json
 from ranklog.client import Client
-from ranklog.compact.contents import folders, read_contents
+from ranklog.compact.contents import Folder, folders, read_contents
+from ranklog.compact.orphans import delete_orphan
 from ranklog.ingest.batch import ingest_batch
 from ranklog.layout import keys
 from ranklog.limits import HOUR_NS, ORPHAN_AGE_S_MAX, SECOND_NS
@@ -151,6 +152,34 @@ def test_an_orphan_segment_goes_after_a_week_and_one_that_was_put_again_stays() 
     store.clock_ns += ORPHAN_AGE_S_MAX * SECOND_NS
     assert compact(store).orphans == 1
     assert key not in store.names("data/")
+
+
+def test_an_orphan_that_is_put_again_or_committed_while_it_is_looked_at_stays() -> None:
+    store = filled()
+    [*_, last] = store.names("index/")
+    index = store.get(last)
+    store.delete(last)
+    [key] = set(store.names("data/")) - {head.segment.key for head in heads(store)}
+    folder = Folder("acme", T0 // HOUR_NS)
+    store.clock_ns += 2 * ORPHAN_AGE_S_MAX * SECOND_NS
+    data = store.get(key)
+    store.put(key, data)  # a stalled writer, right after it was listed
+    assert not delete_orphan(store, folder, key, store.clock_ns)
+    assert store.get(key) == data
+    store.clock_ns += 2 * ORPHAN_AGE_S_MAX * SECOND_NS
+    delete = store.delete
+
+    def committed_meanwhile(name: str) -> None:
+        store.delete = delete  # type: ignore[method-assign]
+        delete(name)
+        store.put(last, index)
+
+    store.delete = committed_meanwhile  # type: ignore[method-assign]
+    assert not delete_orphan(store, folder, key, store.clock_ns)
+    assert store.get(key) == data
+    store.delete(last)
+    store.clock_ns += 2 * ORPHAN_AGE_S_MAX * SECOND_NS
+    assert delete_orphan(store, folder, key, store.clock_ns)
 
 
 def test_nothing_is_deleted_while_a_segment_of_what_replaced_it_is_missing() -> None:
