@@ -244,3 +244,23 @@ def test_a_file_that_is_not_ours_is_refused(text: str) -> None:
     config_path().write_text(text)
     with pytest.raises(BadInput):
         read_config()
+
+
+def test_what_ingest_gave_up_goes_into_the_configured_stream(
+    aws: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    where = {"LocationConstraint": "eu-central-1"}
+    s3, kinesis = boto3.client("s3"), boto3.client("kinesis")
+    s3.create_bucket(Bucket="given-up", CreateBucketConfiguration=where)
+    event = (Path(__file__).parents[2] / "events" / "ingest-given-up.json").read_bytes()
+    s3.put_object(Bucket="given-up", Key="aws/lambda/1/shard/batch", Body=event)
+    kinesis.create_stream(StreamName=STACK.stream, ShardCount=1)
+    assert main(["replay", "s3://given-up"]) == 2
+    assert "into which stream?" in capsys.readouterr().err
+    write_config(STACK)
+    assert main(["replay", "s3://given-up", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)["report"]
+    assert (report["batches"], report["frames"], report["failed"]) == (1, 2, {})
+    assert "Contents" not in s3.list_objects_v2(Bucket="given-up")

@@ -286,10 +286,15 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         "replay",
-        "sends what a left-over spool holds",
+        "sends what a left-over spool holds, or puts what ingest on AWS gave up into the stream again",
         "ranklog.cli.replay",
         tuple(flag for flag in flags.WHERE if flag.name == "--json") + flags.REPLAY,
-        (Positional("DIR", "the spool: what $RANKLOG_SPOOL named"),),
+        (
+            Positional(
+                "DIR",
+                "the spool: what $RANKLOG_SPOOL named; or s3://BUCKET, a stack's GivenUpUrl",
+            ),
+        ),
         example="ranklog replay /local/ranklog-1000 --destination kinesis://logs",
     ),
     Command(
