@@ -1,4 +1,7 @@
-"""Frames that could not be stored, as objects: what they are, and what became of a replay."""
+"""Frames that could not be stored, as objects: what they are, and what became of a replay.
+
+Ingest, with numpy and Arrow, is imported where frames are looked into or stored: who only asks starts without.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,6 @@ from ranklog.access.seals import Seals
 from ranklog.admin.admin import Object
 from ranklog.errors import RanklogError
 from ranklog.ingest.quarantine import find_entry, list_entries
-from ranklog.ingest.replay import ALREADY, REFUSED, REPLAYED, replay_entry
-from ranklog.ingest.tenant_rules import TenantRules
-from ranklog.ingest.waiting import list_waiting
 from ranklog.store.protocol import Store
 from ranklog.stream.frames import peek_header
 
@@ -21,8 +21,13 @@ _HEAD_BYTES = 64
 
 def entries(store: Store, tenant: str | None) -> list[Object]:
     """Of a tenant, None: of nobody; behind what can't be stored, what waits for the tenant's quota."""
+    from ranklog.ingest.waiting import list_waiting
+
     waiting = () if tenant is None else list_waiting(store, tenant)
-    return [*(one.to_json() for one in list_entries(store, tenant)), *(w.to_json() for w in waiting)]
+    return [
+        *(one.to_json() for one in list_entries(store, tenant)),
+        *(w.to_json() for w in waiting),
+    ]
 
 
 def entry(store: Store, tenant: str | None, entry_id: str) -> Object:
@@ -51,6 +56,9 @@ def replay(
     store: Store, tenant: str | None, ids: Sequence[str], now_ns: int, most: int | None
 ) -> Object:
     """Store the named ones, or all that wait, at most so many. Raises NotFound before any is stored."""
+    from ranklog.ingest.replay import ALREADY, REFUSED, REPLAYED, replay_entry
+    from ranklog.ingest.tenant_rules import TenantRules
+
     waiting = [find_entry(store, tenant, one) for one in ids]
     if not ids:
         waiting = [one for one in list_entries(store, tenant) if one.replayed_ns is None]
