@@ -97,6 +97,11 @@ class VictoriaLogs:
             return len(rows), len(rows)
         return sum(int(row["hits"]) for row in rows), len(rows)
 
+    def cpu_s(self) -> float:
+        """CPU seconds of the server since its start, by /proc."""
+        fields = Path(f"/proc/{self._server.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def stored_bytes(self) -> int:
         """What its folder takes on disk."""
         return sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())

@@ -56,6 +56,11 @@ KINESIS_RETAINED = Price(0.10, "GB-month", _KINESIS, "2026-05-05")
 KINESIS_ADVANTAGE_IN = Price(0.032, "GB put", _KINESIS, "2026-05-05")
 KINESIS_ADVANTAGE_OUT = Price(0.016, "GB read, one consumer", _KINESIS, "2026-05-05")
 KINESIS_ADVANTAGE_IN_BYTES_PER_S_MIN = 25e6
+# Provisioned: reading is in the shard's hour; each 25 KB of a record is one unit.
+KINESIS_SHARD_HOUR = Price(0.015, "shard hour", _KINESIS, "2026-05-05")
+KINESIS_PUT_UNIT = Price(0.014 / 1e6, "PUT payload unit of 25 KB", _KINESIS, "2026-05-05")
+# Beyond 24 hours and up to 7 days.
+KINESIS_SHARD_RETAINED_HOUR = Price(0.02, "shard hour", _KINESIS, "2026-05-05")
 
 # Each 512 KiB of a request is one.
 API_REQUEST = Price(1.00 / 1e6, "request to an HTTP API, first 300 million", _API, "2026-03-13")

@@ -1,0 +1,45 @@
+"""The words of docs/scale-and-cost.md that are the same whatever a run measures."""
+
+HEAD = """# Scale and cost
+
+<!-- Written by `python -m tests.bench.scale`; change the words in tests/bench/scale/page_words.py. -->
+
+```
+python -m tests.bench.scale --json figures.json --page docs/scale-and-cost.md
+```
+
+What the deployment of `template.yaml` does and costs from 1 GB/h to 100 GB/s, by a discrete-event model: producers, Kinesis
+shards, event source mapping, ingest functions, S3, compaction, questions. CPU and bytes are measured in the same run on
+the corpus of the benchmarks; limits and times of AWS are its published ones ({aws}), or assumed on the slow side where
+it publishes none; prices are list prices of us-east-1 (`shared/ranklog/objectives/prices.py`). Nothing here was run on
+AWS. This page is the command's output of {date}: {machine}, {took} s.
+"""
+
+KINDS = """A question is of this mix: {mix}. It looks at whole hours, the one that goes on and the one before: half an hour and an
+hour in the mean, of one tenant. Answers that a root keeps, and limits that end a scan early, are not counted on. A dash: S3's
+request rates do not carry it, whatever functions there are, or a root takes longer than the HTTP API waits. Roots are warm;
+quotas are taken as raised.
+"""
+
+WAY_WORDS = """For a TB of text, ingested and kept for 30 days, with {asked} questions a day of each tenant; everything is in: requests,
+stream, functions, compaction, storage, the functions' own logs ({logged} bytes an invocation), {alarms} alarms and {metrics}
+metrics. The mark is 1/{mark:.0f} of CloudWatch Logs; what misses it is bold. *On demand* is what `template.yaml` deploys;
+*advantage* is an account's mode of on-demand streams, with a minimum of 25 MB/s; *provisioned* are shards that the load
+fills to a half (a change of the stream by hand today: `aws kinesis update-stream-mode`); *direct* are agents that put segments
+into the bucket themselves, so that ingest is their hosts' CPU. A bill of a size whose
+compaction does not keep up is short of that work, and its questions meet small segments. Compaction reads the indexes of an
+hour one after the other; what it would take with 32 GETs side by side, as readers do, is beside it (new).
+"""
+
+CHECK_WORDS = """The model with local parameters against ranklog over SeaweedFS on this machine: two shards, a window of 1 s; questions to
+one root, alone and at half of what it can answer. Both sides are within {tolerance}, but for what is bold:
+"""
+
+CLOSING = """
+## What the model leaves out
+
+- Frames of a host come evenly; bursts of a whole job (all ranks fail at once) are not in it.
+- A Lambda vCPU is taken to be as fast as a core of the machine that measured.
+- S3 answers in 0.1 s in the median and 0.25 s at the 99th percentile, as its guidelines say of small requests; often it is faster.
+- Data that leaves the region, NAT gateways, VPC endpoints and support.
+"""
