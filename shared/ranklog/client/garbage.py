@@ -1,6 +1,6 @@
 """Python's search for cycles of garbage waits while many objects are made that stay and are in no cycle.
 
-Opening a thousand indexes makes hundreds of thousands of objects. The collector looks through them
+Opening a thousand indexes and planning over them makes hundreds of thousands of objects. The collector looks through them
 again and again as their number grows, which is two fifths of the CPU of the whole, and finds nothing.
 """
 

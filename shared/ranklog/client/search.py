@@ -21,6 +21,7 @@ from typing import Any, TypeVar, cast
 from ranklog import limits
 from ranklog.client.answer import Answer, CountAnswer
 from ranklog.client.cursor import Cursor, parse_cursor, query_hash
+from ranklog.client.garbage import collector_waits
 from ranklog.client.joins import resolve_joins
 from ranklog.client.lineage import lineage_place, mark_superseded
 from ranklog.client.neighbours import with_neighbours
@@ -86,7 +87,7 @@ class Search:
         options = PlanOptions(
             self.query.full_scan, self.query.explain, after, count_by, count_every_ns
         )
-        with timed(self.report, "plan"):
+        with timed(self.report, "plan"), collector_waits():
             plan = build_plan(
                 expr,
                 shape,

@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import accumulate, compress, count
 from operator import add
 from typing import TypeVar, cast
+from weakref import proxy
 
 from ranklog.layout.index import SegmentIndex
 
@@ -34,7 +35,8 @@ class SegmentTables:
     """Safe to use from many threads: two that meet work the same thing out twice."""
 
     def __init__(self, index: SegmentIndex) -> None:
-        self._index = index
+        # Weak, as the index keeps its tables: so both go with the last reader, not with the collector.
+        self._index = proxy(index)
         self.all = (1 << len(index.templates)) - 1
         self.sites: object = None  # prune_sites.SiteTable, once a term asks for call sites
         self._known: dict[Hashable, object] = {}
