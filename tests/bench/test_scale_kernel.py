@@ -10,21 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.bench.scale.kernel import (
-    Clock,
-    Curve,
-    Environment,
-    Fixed,
-    Linear,
-    Lognormal,
-    Measured,
-    Pool,
-    RateLimit,
-    Times,
-    quantile,
-)
+from tests.bench.scale.kernel import Clock, Environment, Pool, RateLimit
+from tests.bench.scale.times import Curve, Fixed, Linear, Lognormal, Measured, Times, quantile
 
-CUSTOMERS = 40_000
+CUSTOMERS = 20_000
 
 
 class Exponential:

@@ -15,11 +15,11 @@ from tests.bench.scale.aws import LIMITS, S3_TIMES
 from tests.bench.scale.compacting import Compaction, CompactSetting
 from tests.bench.scale.counting import CountingStore
 from tests.bench.scale.ingesting import Ingest, IngestResult, IngestSetting
-from tests.bench.scale.kernel import Curve, Fixed, Linear
 from tests.bench.scale.querying import Queries, QueryResult, QuerySetting, Stored, tasks_of
 from tests.bench.scale.rates import QueryRate, Rates
 from tests.bench.scale.scenarios import Outcome, Scenario, run_scenario
 from tests.bench.scale.shards import Frames, Producers, Shard, frames_of, load_of, ramp_s, spread
+from tests.bench.scale.times import Curve, Fixed, Linear
 
 RATES = Rates(
     machine="a table",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.bench.scale.kernel import Lognormal
+from tests.bench.scale.times import Lognormal
 
 AS_OF = "2026-11-30"
 _KINESIS = "https://docs.aws.amazon.com/streams/latest/dev/service-sizes-and-limits.html"

@@ -18,8 +18,9 @@ from ranklog.limits import (
     COMPACT_TEXT_BYTES_MAX,
 )
 from tests.bench.scale.aws import limit
-from tests.bench.scale.kernel import Clock, Times
+from tests.bench.scale.kernel import Clock
 from tests.bench.scale.rates import Rates
+from tests.bench.scale.times import Times
 
 SCHEDULE_S = 300.0
 # Hours that are simulated; the first is for warming up.

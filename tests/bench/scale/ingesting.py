@@ -21,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from tests.bench.scale.kernel import Clock, Environment, Pool, RateLimit, Times, quantile
+from tests.bench.scale.kernel import Clock, Environment, Pool, RateLimit
 from tests.bench.scale.rates import Rates
 from tests.bench.scale.shards import Frames, Shard
+from tests.bench.scale.times import Times, quantile
 
 # Frames of a batch whose freshness is noted.
 _NOTED = 3

@@ -30,8 +30,8 @@ from ranklog.stream.frames import encode_frame
 from ranklog.stream.kinesis import records_from_lambda_event
 from tests.bench.corpus import DURATION_NS, NEEDLE, START_NS, corpus
 from tests.bench.scale.counting import CountingStore
-from tests.bench.scale.kernel import Curve, Linear
 from tests.bench.scale.rates import QueryRate, Rates
+from tests.bench.scale.times import Curve, Linear
 
 TENANT, RUN = "bench", "llama-70b"
 LINES = 300_000

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tests.bench.scale.bill import ALARMS, LOGGED_BYTES, MARK, METRICS, QUESTIONS_A_DAY
-from tests.bench.scale.local import TOLERANCE
+from tests.bench.scale.checks import TOLERANCE
 from tests.bench.scale.page_words import CHECK_WORDS, CLOSING, HEAD, KINDS, WAY_WORDS
 from tests.bench.scale.pressures import ANSWER_S
 

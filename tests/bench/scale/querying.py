@@ -24,8 +24,9 @@ from ranklog.limits import (
     TASK_SEGMENTS_MAX,
 )
 from tests.bench.scale.counting import PAGE_KEYS
-from tests.bench.scale.kernel import Clock, Environment, Pool, RateLimit, Times
+from tests.bench.scale.kernel import Clock, Environment, Pool, RateLimit
 from tests.bench.scale.rates import QueryRate, Rates
+from tests.bench.scale.times import Times
 
 # What an index takes in the cache, by its bytes (client/indexes).
 _EXPANSION = 10

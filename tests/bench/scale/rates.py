@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tests.bench.scale.kernel import Curve, Linear
+from tests.bench.scale.times import Curve, Linear
 
 
 @dataclass(frozen=True, slots=True)

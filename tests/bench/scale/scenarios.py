@@ -11,10 +11,10 @@ from ranklog.limits import COMPACT_OBJECTS_MAX, INDEX_GETS_IN_FLIGHT_MAX
 from tests.bench.scale.aws import S3_BYTES_PER_S, S3_TIMES, limit
 from tests.bench.scale.compacting import Compaction, CompactResult, CompactSetting
 from tests.bench.scale.ingesting import Ingest, IngestResult, IngestSetting
-from tests.bench.scale.kernel import Fixed
 from tests.bench.scale.querying import Queries, QueryResult, QuerySetting, Stored, little
 from tests.bench.scale.rates import Rates
 from tests.bench.scale.shards import Frames, Producers, Shard, frames_of, load_of, spread
+from tests.bench.scale.times import Fixed
 
 # Shards that are simulated; of more, so many by chance stand for all.
 SHARDS_SIMULATED_MAX = 1_500
