@@ -1,9 +1,8 @@
 """Cold imports: a fresh process of Lambda's Python, the layers as /opt, `import app`, medians of several.
 
-    init     `import app`, what Lambda does before the first event and the mark is on
-    first    what the first event imports beyond that, and what it makes once (clients, routes)
-
-Beside them a bare `import boto3` from the same folder, so that a busy machine shows: a ratio holds there, too.
+`import app` is what Lambda does before the first event. Beside it a bare `import boto3` from the same folder, so
+that a busy machine shows: a ratio holds there, too. What the first event makes once beyond that (clients, routes,
+what is imported when it is needed) `marks` tells, as CPU of a first event.
 """
 
 from __future__ import annotations

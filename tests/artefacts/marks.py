@@ -89,6 +89,7 @@ def measure_query(built: Path, python: Path, lines: int) -> dict[str, Any]:
         stored = warm_query.fill(stack, WORK / f"corpus-{lines}", lines)
         for name in ("Scan", "Api"):
             stack[name].warm(stack[name].concurrency)
+        init = {name: _cpu_each(stack, name) for name in ("Scan", "Api")}
         asked = warm_query.measure(stack)
         return {
             "lines": lines,
@@ -99,8 +100,14 @@ def measure_query(built: Path, python: Path, lines: int) -> dict[str, Any]:
             "lists_max": warm_query.lists_max(asked.requests),
             "requests_max": asked.requests_max,
             "functions": _functions(stack),
+            "cold_cpu_s": {"init": init, "first_event": asked.first_cpu_s},
             **warm_query.describe(asked),
         }
+
+
+def _cpu_each(stack: Stack, name: str) -> float:
+    """CPU seconds of one worker until now."""
+    return stack[name].cpu_s / len(stack[name].pids)
 
 
 def _functions(stack: Stack) -> dict[str, Any]:
@@ -135,6 +142,7 @@ def figures(found: dict[str, Any]) -> list[Figure]:
         Figure("warm query, p99", query["p99_s"], "s"),
         Figure("warm query, CPU of all functions", query["cpu_s"], "s"),
         Figure("first query of warm processes", query["first_s"], "s"),
+        Figure("  CPU of the api function's first event", query["cold_cpu_s"]["first_event"], "s"),
         Figure("LIST of a warm query", requests.get("LIST", 0), "", query["lists_max"]),
         Figure("  keys that they named", requests.get("listed keys", 0)),
         Figure("GET of an index, warm", requests.get("GET index", 0), "", 0),
