@@ -355,7 +355,7 @@ def test_an_end_that_came_alone_makes_a_default_answer_complete() -> None:
     assert Client(store=store, tenant="acme").search("absent").completeness.state == "complete"
 
 
-@pytest.mark.parametrize("tag", [b"head", b"tmpl", b"rows", b"long", b"site", b"foot", b"blom"])
+@pytest.mark.parametrize("tag", [b"head", b"tmpl", b"site", b"blom", b"fram"])
 @pytest.mark.parametrize("query", ["", "loss", "/step \\d+/", "level>=INFO", "call_site:a.py"])
 def test_a_damaged_section_of_an_index_makes_the_answer_partial(tag: bytes, query: str) -> None:
     store = MemoryStore()
