@@ -63,7 +63,7 @@ def _mutate(where: Where, names: Sequence[str], seeds: Sequence[int]) -> int:
         what = "NOT CAUGHT" if found is None else f"seed {found.seed}: {dict(found.wrong)}"
         _say([f"{name:<34}{what}", f"    {MUTATIONS[name].rule}"])
         if found is not None:
-            _say([f"    {note:.200}" for note in found.notes[:1]])
+            _say([f"    {note.strip().splitlines()[-1]:.200}" for note in found.notes[:1]])
     _say([f"{len(names) - missed} of {len(names)} broken rules caught"])
     return 1 if missed else 0
 

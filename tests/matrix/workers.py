@@ -8,16 +8,18 @@ import queue
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from ranklog.errors import RanklogError
 from tests.matrix import machine
 from tests.matrix.boundary import Killed
 from tests.matrix.children import CONTEXT
 from tests.matrix.machine import Clock, Machine, Where
 from tests.matrix.proxy import Proxy
 from tests.matrix.schedule import Result, run_schedule
+from tests.matrix.truth import KINDS
 from tests.servers import Server, running_moto, running_seaweedfs
 
 BUCKET = "matrix"
@@ -60,7 +62,7 @@ def run_seeds(
     mutation: str | None = None,
     *,
     is_broken: bool = True,
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Results as they come. `mutation`: with what its rule is for, and the rule broken, unless it is not.
     Raises where the workers die."""
     waiting: Any = CONTEXT.Queue()
@@ -82,19 +84,23 @@ def run_seeds(
             process.join()
 
 
+def shows(result: Result) -> bool:
+    """Whether something is wrong that is no mistake of the matrix."""
+    return any(result.wrong[kind] for kind in KINDS)
+
+
 def first_caught(where: Where, seeds: Sequence[int], mutation: str) -> Result | None:
     """The first schedule that shows the broken rule, and nothing while the rule holds."""
     left = list(seeds)
     while left:
-        for result in run_seeds(where, left, 1, mutation):
-            left.remove(result.seed)
-            if sum(result.wrong.values()):
-                break
-        else:
+        with contextlib.closing(run_seeds(where, left, 1, mutation)) as results:
+            found = next(filter(shows, results), None)
+        if found is None:
             return None
-        [sound] = run_seeds(where, [result.seed], 1, mutation, is_broken=False)
-        if not sum(sound.wrong.values()):
-            return result
+        [sound] = run_seeds(where, [found.seed], 1, mutation, is_broken=False)
+        if not sound.notes:
+            return found
+        left = left[left.index(found.seed) + 1 :]
     return None
 
 
@@ -130,10 +136,8 @@ def _work(where: Where, waiting: Any, results: Any, mutation: str | None, is_bro
             return
         try:
             result = run_schedule(own, seed, besides)
-        except (
-            Exception,
-            Killed,
-        ) as error:  # a mistake of the matrix, or a broken rule that shows so
+        except (Exception, Killed) as error:
+            kind = "broken" if isinstance(error, RanklogError) else "mistake"
             text = "".join(traceback.format_exception(error))
-            result = Result(seed, 0, [], Counter(broken=1), [text], Counter())
+            result = Result(seed, 0, [], Counter({kind: 1}), [text], Counter())
         results.put(result)
