@@ -63,6 +63,7 @@ ARROWS = {
     "tensorboard": {"model", "plan", "telemetry", "client"},
     "demo": {"model", "produce", "launch", "stream", "ingest", "rules", "store"},
     "serverless": {
+        "admin",
         "api",
         "client",
         "scan",

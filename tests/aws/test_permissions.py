@@ -19,7 +19,7 @@ import pytest
 from moto import mock_aws
 
 from ranklog import limits
-from ranklog.access.manage import create_ingest_key
+from ranklog.access.manage import create_api_key, create_ingest_key
 from ranklog.access.policy import Policy as AccessPolicy
 from ranklog.access.policy import Quotas, write_policy
 from ranklog.cli.main import main
@@ -221,6 +221,28 @@ def read(made: Journey, patch: pytest.MonkeyPatch) -> None:
         cursor = made.ask("/v1/tail", query={"wait": "0", "cursor": cursor})["next"]
     sent = made.gateway.request("POST", "/v1/frames", key=KEY, body=frames()[0])
     assert sent["statusCode"] == 202
+    administer(made)
+
+
+def administer(made: Journey) -> None:
+    """What an administrator may through the API; and what its role is not for."""
+    key = create_api_key(made.store, "acme", ["admin"], now_ns=time.time_ns())[0]
+
+    def ask(method: str, path: str, body: dict[str, Any] | None = None, **words: Any) -> Any:
+        text = None if body is None else json.dumps(body)
+        answer = made.gateway.request(method, path, key=key, body=text, **words)
+        return answer["statusCode"], json.loads(answer["body"])
+
+    question = {"run": "llama-8b", "query": '"grad_norm 0.42"'}
+    assert ask("POST", "/v1/delete", question)[1]["lines"] == 1
+    assert ask("POST", "/v1/retention", {"run": "nobody-*", "keep": "900d"})[0] == 200
+    for path in ("retention", "actions", "usage", "audit"):
+        assert ask("GET", f"/v1/{path}")[0] == 200, path
+    [entry, *_] = ask("GET", "/v1/quarantine")[1]["entries"]
+    assert ask("GET", "/v1/quarantine", query={"id": entry["id"]})[0] == 200
+    assert ask("POST", "/v1/retention/apply", {"dry_run": True})[0] == 200
+    assert ask("POST", "/v1/retention/apply", {})[0] == 403
+    assert ask("POST", "/v1/quarantine/replay", {})[0] == 403
 
 
 def sing(made: Journey, patch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from ranklog.client.usage import stored_usage
 from ranklog.client.words import Restrictions, read_query
 from ranklog.delete.actions import Action, read_actions, record_action
 from ranklog.delete.retention import Policy, load_policy, save_policy
+from ranklog.errors import Forbidden
 from ranklog.limits import HOUR_NS
 from ranklog.store.protocol import Store
 
@@ -27,7 +28,8 @@ _COUNTED = ("ingest_bytes", "stream_bytes", "parked", "scan_bytes", "requests", 
 
 class LocalAdmin:
     """See Admin. `audit_bytes_max`: of segments that one audit reads; `replay_max`: records that one
-    replay stores; None: all there are."""
+    replay stores; None: all there are. `elsewhere`: who else removes objects and stores frames, where this
+    process may not; it then refuses to."""
 
     def __init__(
         self,
@@ -37,10 +39,12 @@ class LocalAdmin:
         *,
         audit_bytes_max: int | None = None,
         replay_max: int | None = None,
+        elsewhere: str = "",
     ) -> None:
         self._store, self._tenant = store, tenant
         self._reader = reader or local_reader(store, tenant)
         self._audit_bytes_max, self._replay_max = audit_bytes_max, replay_max
+        self._elsewhere = elsewhere
 
     # --- deletion -------------------------------------------------------------------------------
     def delete(
@@ -123,6 +127,8 @@ class LocalAdmin:
         return _rules(policy)
 
     def apply_retention(self, *, who: str, why: str = "", dry_run: bool = False) -> Object:
+        if not dry_run:
+            self._refuse_here()
         found = apply_retention(self._reader, who=who, why=why, dry_run=dry_run)
         return {**found.to_json(), "dry_run": dry_run}
 
@@ -134,9 +140,14 @@ class LocalAdmin:
         return entry(self._store, None if unknown else self._tenant, entry_id)
 
     def replay(self, ids: Sequence[str], *, who: str, unknown: bool = False) -> Object:
+        self._refuse_here()
         self._record("quarantine.replay", who, "", {"ids": list(ids), "unknown": unknown})
         tenant = None if unknown else self._tenant
         return replay(self._store, tenant, ids, self._reader.now_ns(), self._replay_max)
+
+    def _refuse_here(self) -> None:
+        if self._elsewhere:
+            raise Forbidden("not through this API", hint=self._elsewhere)
 
     def _record(self, word: str, who: str, why: str, details: Object) -> None:
         """The log has it before it is done."""

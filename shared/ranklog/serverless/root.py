@@ -17,13 +17,17 @@ from aws_lambda_powertools import Logger
 
 from ranklog.access.meter import Meter
 from ranklog.access.seals import Seals
+from ranklog.admin import Admin
+from ranklog.admin.local import LocalAdmin
 from ranklog.api.app import Handler, make_api
 from ranklog.api.problems import PROBLEM
 from ranklog.api.settings import Settings
 from ranklog.api.sinks import KinesisFrames
 from ranklog.client import Client
+from ranklog.client.reader import local_reader
 from ranklog.errors import BadInput
 from ranklog.limits import (
+    API_AUDIT_BYTES_MAX,
     CLIENTS_KEPT_MAX,
     LAMBDA_ANSWER_SECONDS,
     LAMBDA_TASK_SECONDS_MAX,
@@ -36,6 +40,8 @@ from ranklog.serverless.settings import FunctionSettings
 from ranklog.store.aws import aws_client
 from ranklog.store.open import open_store
 
+# Its role may not: what removes objects, and what ingests, is other functions' business.
+_ELSEWHERE = "the stack's functions apply retention each hour; a replay needs the store"
 _MEMBERS = frozenset({"tenant", "method", "path", "parameters", "body"})
 
 
@@ -58,6 +64,18 @@ def make_root(settings: FunctionSettings, logger: Logger) -> Handler:
             results_bytes=RESULTS_BYTES_MAX // 4,
         )
 
+    def admin_of(tenant: str) -> Admin:
+        reader = local_reader(
+            store,
+            tenant,
+            invoker=invoker,
+            concurrency=settings.scan_concurrency,
+            seconds_left=left.seconds_left,
+        )
+        return LocalAdmin(
+            store, tenant, reader, audit_bytes_max=API_AUDIT_BYTES_MAX, elsewhere=_ELSEWHERE
+        )
+
     stream = settings.kinesis_stream
     handler = make_api(
         Settings(
@@ -66,6 +84,7 @@ def make_root(settings: FunctionSettings, logger: Logger) -> Handler:
             keys=None,
             tenant=None,
             meter=Meter(store),
+            admin_of=admin_of if stream else None,
             begun=watch.begun,
             observe=watch.observe,
         )
