@@ -36,7 +36,9 @@ def make_handler(
     settings = Settings(
         client_of=_Clients(store).of,
         admin_of=lambda tenant: admin_of(store, tenant),
-        sink=StoreFrames(store, clock_ns, recorder) if stream is None else _disk_frames(stream, store),
+        sink=StoreFrames(store, clock_ns, recorder)
+        if stream is None
+        else _disk_frames(stream, store),
         keys=keys,
         tenant=tenant,
         meter=Meter(store, clock_ns=clock_ns),
@@ -45,16 +47,16 @@ def make_handler(
     return make_api(settings)
 
 
+def _record(recorder: Recorder, observed: Observed) -> None:
+    if observed.tenant is not None:
+        recorder.add(observed.tenant, observed.measures())
+
+
 def _disk_frames(folder: Path, store: Store) -> DiskFrames:
     from ranklog.access.seals import Seals
     from ranklog.stream.disk import DiskStream
 
     return DiskFrames(DiskStream(folder), Seals(store))
-
-
-def _record(recorder: Recorder, observed: Observed) -> None:
-    if observed.tenant is not None:
-        recorder.add(observed.tenant, observed.measures())
 
 
 class _Clients:

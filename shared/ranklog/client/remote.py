@@ -34,7 +34,6 @@ from ranklog.spmd.watch.news import StreamNews
 if TYPE_CHECKING:
     from ranklog.client.series_answer import SeriesAnswer
     from ranklog.client.slo import SloAnswer
-    from ranklog.client.slo import SloAnswer
 
 TIMEOUT_S = 60.0
 _KINDS: dict[str, type[errors.RanklogError]] = {
@@ -298,11 +297,6 @@ class Remote:
         return StacksAnswer(
             found["groups"], found["missing"], completeness, read_report(found["report"])
         )
-
-    def slo(self, given: Restrictions) -> SloAnswer:
-        from ranklog.client.slo import read_slo
-
-        return read_slo(self.ask("GET", "/v1/slo", given))
 
     def slo(self, given: Restrictions) -> SloAnswer:
         from ranklog.client.slo import read_slo

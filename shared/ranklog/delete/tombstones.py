@@ -53,7 +53,8 @@ class TombstoneCache:
             names = tuple(sorted(item.key for item in self._store.list(self._prefix)))
             if names == self._folded.keys:
                 return self._folded
-            with contextlib.suppress(NotFound):  # merged since it was listed: what it said is in another
+            # merged since it was listed: what it said is in another
+            with contextlib.suppress(NotFound):
                 return self._read(names)
         raise Unavailable("tombstones change as they are read", hint="try again")
 
