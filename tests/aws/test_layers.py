@@ -14,6 +14,8 @@ from ranklog.client import Client
 from ranklog.scan import arrow_regex
 from ranklog.scan.engine import shared_engine
 from ranklog.store import DiskStore
+from tests.aws.events import put_key
+from tests.aws.stack import functions, read_template
 
 ROOT = Path(__file__).parents[2]
 # Loads a function without the modules that its layers lack; a root's scans run in other processes.
@@ -46,7 +48,7 @@ def scan(task):
 from tests.aws.conftest import Context
 from tests.aws.lambda_client import LambdaClient
 
-context = Context(name)
+context = Context(name, 60_000)
 spec = importlib.util.spec_from_file_location(f"function_{name}", f"functions/{name}/app.py")
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
@@ -63,7 +65,8 @@ ARROW_LACKS = "duckdb fsspec s3fs aiobotocore pandas polars matplotlib moto"
 
 def run(name: str, store: DiskStore, *events: dict[str, Any]) -> list[Any]:
     """The function's answers to events, without the modules that its layers lack."""
-    lacks = SCAN_LACKS if name == "scan" else ARROW_LACKS
+    layer = functions(read_template())[name.capitalize()]["Layers"][1]["Ref"]
+    lacks = SCAN_LACKS if layer == "ScanLayer" else ARROW_LACKS
     paths = f"{ROOT / 'shared'}:{ROOT}"
     result = subprocess.run(
         [sys.executable, "-c", PROGRAM, paths, name, lacks, SCAN_LACKS, store.url],
@@ -160,6 +163,23 @@ def test_every_question_has_an_answer_without_duckdb(store: DiskStore) -> None:
     ]
     answers = run("query", store, *events)
     assert [answer["status"] for answer in answers] == [200] * len(events), answers
+
+
+def test_the_authorizer_knows_a_key_with_its_layers_alone(tmp_path: Path) -> None:
+    made = DiskStore(tmp_path / "store")
+    put_key(made)
+    (answer,) = run("authorizer", made, event("authorizer"))
+    assert answer["context"]["tenant"] == "acme"
+
+
+@pytest.mark.parametrize("name", ["compact", "retention"])
+def test_upkeep_does_a_task_with_its_layers_alone(name: str, store: DiskStore) -> None:
+    assert run(name, store, event(f"{name}-task")) == [{"done": 1}]
+
+
+def test_gauges_are_told_with_layers_alone(store: DiskStore) -> None:
+    (told,) = run("metrics", store, event("metrics"))
+    assert told["looked"] == told["tenants"] > told["failed"] == 0
 
 
 def test_a_scan_of_what_is_not_there_names_it(store: DiskStore) -> None:
