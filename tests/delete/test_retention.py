@@ -12,8 +12,10 @@ import pytest
 from ranklog import limits
 from ranklog.client import Client
 from ranklog.client.audit import audit
+from ranklog.client.deletion import delete, find_deletion
 from ranklog.client.reader import Reader, local_reader
 from ranklog.client.retention import Applied, apply_retention
+from ranklog.client.words import read_query
 from ranklog.delete.actions import read_actions
 from ranklog.delete.retention import Policy, Rule, load_policy, save_policy
 from ranklog.delete.tombstones import load
@@ -117,6 +119,30 @@ def test_an_object_that_tells_how_another_stream_ended_waits_for_compaction() ->
         told = Client(store=store, tenant="acme").search("", run="llama").completeness
         assert told.state == "complete"
     assert not any(b"old" in store.get(key) for key in store.names("data/"))
+
+
+def test_a_line_that_comes_into_an_hour_while_its_last_objects_go_is_found() -> None:
+    class Meanwhile(MemoryStore):
+        """Somebody commits into the hour right before the first object goes."""
+
+        come = False
+
+        def delete(self, key: str) -> None:
+            if self.come and "/index/" in key:
+                self.come = False
+                row = Row("new", ts=NOW - HOUR + 1, stream=stream(0))
+                put(self, "2", [row], first_seq={stream(0): 1}, number=2)
+            super().delete(key)
+
+    store = Meanwhile()
+    put(store, "1", [Row("old", ts=NOW - HOUR, stream=stream(0))])
+    reader = reader_of(store)
+    query = read_query("old", {"run": "llama"}, now_ns=NOW)
+    delete(reader, find_deletion(reader, query, who="t"))
+    store.come = True
+    assert applied(store, NOW + 2 * limits.REMOVAL_GRACE_S * limits.SECOND_NS).removed != []
+    assert not store.come
+    assert lines(store) == ["new"]
 
 
 def test_objects_go_after_a_grace_and_the_answer_stays_the_same(store: MemoryStore) -> None:

@@ -226,7 +226,20 @@ def _removable(
     gone = {place for index in found for place in _places(index)} - left
     if loaded.failed:  # what can't be read may be of any launch
         gone = set()
-    return found, [keys.hour_marker_key(reader.tenant, *place) for place in sorted(gone)]
+    over = sorted(place for place in gone if _is_closed(place, hidden, policy, now_ns))
+    return found, [keys.hour_marker_key(reader.tenant, *place) for place in over]
+
+
+def _is_closed(
+    place: tuple[str, str, int], hidden: Tombstones, policy: Policy, now_ns: int
+) -> bool:
+    """Whether no line that is to be shown can come into the hour any more. Else its marker stays: who
+    commits there now has found it, and does not put it again."""
+    run, launch, hour = place
+    if hidden.hides_launch(run, launch):
+        return True
+    end_ns = (hour + 1) * HOUR_NS + limits.RETENTION_NOTES_NS  # batches are tried again for days
+    return end_ns <= policy.floor_ns(run, now_ns)
 
 
 def _is_over(index: SegmentIndex, hidden: Tombstones, policy: Policy, now_ns: int) -> bool:
