@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 
 from ranklog.agent.sinks import TAKEN, Frame, Outcome, is_refused
-from ranklog.errors import BadInput, RanklogError, Unavailable
+from ranklog.errors import RanklogError, Unavailable
 from ranklog.ingest.batch import ingest_batch
 from ranklog.ingest.tenant_rules import TenantRules
 from ranklog.model.record import Record
@@ -33,10 +33,16 @@ class StoreSink:
         arrival_ns = time.time_ns()
         records = [Record(data, arrival_ns, _sequence(data)) for _, data in frames]
         outcome = self._ingest(records)
-        if outcome.error is None or not is_refused(outcome.error) or len(records) == 1:
+        if outcome.error is None or not is_refused(outcome.error):
             return [outcome] * len(records)
-        # One of them is at fault: the others are not refused with it.
-        return [self._ingest([record]) for record in records]
+        if len(records) == 1:
+            return [_for_now(outcome)]
+        # One of them is at fault: the others are not refused with it. If all are, none of them is: it
+        # is the store's address, or credentials, which may be set right.
+        outcomes = [self._ingest([record]) for record in records]
+        if any(one.error is None or not is_refused(one.error) for one in outcomes):
+            return outcomes
+        return [_for_now(outcome)] * len(records)
 
     def _ingest(self, records: Sequence[Record]) -> Outcome:
         agent = records[0].sequence.partition("-")[0]
@@ -49,12 +55,15 @@ class StoreSink:
                 first=records[0].sequence,
                 last=records[-1].sequence,
             )
-        except BadInput as error:
-            # What is wrong with frames ingest has set aside: it is the store's address, or credentials.
-            return Outcome(Unavailable(error.message, hint=error.hint))
         except RanklogError as error:
             return Outcome(error)
         return TAKEN
+
+
+def _for_now(outcome: Outcome) -> Outcome:
+    """What is wrong with a frame ingest sets aside itself: so this is no frame's fault."""
+    assert outcome.error is not None
+    return Outcome(Unavailable(outcome.error.message, hint=outcome.error.hint))
 
 
 def _sequence(data: bytes) -> str:
