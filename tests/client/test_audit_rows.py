@@ -223,7 +223,9 @@ def test_lines_that_swap_their_texts_are_altered(store: SteppedStore) -> None:
 
 
 @pytest.mark.parametrize("compacted", [False, True])
-def test_a_byte_that_moves_from_a_line_to_the_next_alters_them(store: SteppedStore, compacted: bool) -> None:
+def test_a_byte_that_moves_from_a_line_to_the_next_alters_them(
+    store: SteppedStore, compacted: bool
+) -> None:
     if compacted:
         compact(store)
     index = live_indexes(store)[0 if compacted else 1]

@@ -156,7 +156,7 @@ def hash_records(rows: PointRows, chosen: I64) -> U64:
     """A hash of all that is stored of each chosen record and its values but its stream: U64[m]."""
     contexts = np.array([0, *map(_hash_object, rows.contexts)], np.uint64)
     found = contexts[rows.context[chosen]]
-    numbers = (rows.seq, rows.ts, rows.iteration, rows.rank)
+    numbers: Sequence[npt.NDArray[Any]] = (rows.seq, rows.ts, rows.iteration, rows.rank)
     for salt, column in zip(_COLUMNS, numbers, strict=False):
         found = _mixed(found, column[chosen].astype(np.int64).view(np.uint64) + salt)
     size = rows.size[chosen]
