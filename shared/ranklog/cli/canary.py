@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -32,6 +33,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             rounds += 1
             bad += not outcome.is_well
             _show(console, outcome)
+            sys.stdout.flush()  # somebody may follow
     except KeyboardInterrupt:
         if not arguments.every:
             raise
