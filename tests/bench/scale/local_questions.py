@@ -7,16 +7,18 @@ import random
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ranklog.client import Client
+from ranklog.store.memory import MemoryStore
 from tests.bench.scale import measuring
 from tests.bench.scale.checks import Check, share_of
 from tests.bench.scale.counting import CountingStore
 from tests.bench.scale.kernel import Clock, Environment, Pool
-from tests.bench.scale.querying import MIX, Queries, QuerySetting, Stored
+from tests.bench.scale.querying import MIX, Queries, QueryResult, QuerySetting, Stored
 from tests.bench.scale.rates import Rates
 from tests.bench.scale.times import Fixed, Measured
 
@@ -31,14 +33,15 @@ def check_questions(rates: Rates, store: CountingStore) -> list[Check]:
         for name in MIX:
             measuring.ask(client, name, words[name])
         store.reset()
-        wall, cpu, requests = _alone(client, words, store)
+        memory = _copied(store)
+        wall, requests = _alone(client, words, store)
+        here = _in_memory(memory, words)
         asked, served, took = _open_loop(client, words, _LOAD / wall)
-        again, more_cpu, _ = _alone(client, words, store)
+        again, _ = _alone(client, words, store)
+        here = (here + _in_memory(memory, words)) / 2
         request = Measured(tuple(store.seconds["LIST"] + store.seconds["GET"]))
         state = _state(store)
-    waiting = (requests["LIST"] + requests["GET"]) * request.mean
-    stretch = max(1.0, (wall + again - 2 * waiting) / (cpu + more_cpu))
-    model = _model_alone(rates, state, request, stretch)
+    model = _model_alone(rates, state, request, here)
     replayed = _replay(asked, served)
     return [
         Check("LISTs of a question", model["lists"], requests["LIST"], ""),
@@ -49,22 +52,36 @@ def check_questions(rates: Rates, store: CountingStore) -> list[Check]:
     ]
 
 
+def _copied(store: CountingStore) -> CountingStore:
+    """The same objects in memory."""
+    found = MemoryStore()
+    for info in list(store.list(f"{measuring.TENANT}/")):
+        found.put(info.key, store.get(info.key))
+    return CountingStore(found)
+
+
+def _in_memory(memory: CountingStore, words: dict[str, str]) -> float:
+    """Seconds of a question of the mix in the mean where requests take no time."""
+    with Client(store=memory, tenant=measuring.TENANT, concurrency=1) as client:
+        _alone(client, words, memory)
+        return _alone(client, words, memory)[0]
+
+
 def _alone(
     client: Client, words: dict[str, str], store: CountingStore
-) -> tuple[float, float, dict[str, float]]:
-    """(seconds, CPU, requests) of a question of the mix in the mean, one at a time."""
-    wall = cpu = 0.0
+) -> tuple[float, dict[str, float]]:
+    """(seconds, requests) of a question of the mix in the mean, one at a time."""
+    wall = 0.0
     requests = {"LIST": 0.0, "GET": 0.0}
     for name, share in MIX.items():
         for _ in range(_SOLO):
             before = dict(store.requests)
-            started, spent = time.perf_counter(), time.process_time()
+            started = time.perf_counter()
             measuring.ask(client, name, words[name])
             wall += share * (time.perf_counter() - started) / _SOLO
-            cpu += share * (time.process_time() - spent) / _SOLO
             for kind in requests:
                 requests[kind] += share * (store.requests[kind] - before.get(kind, 0)) / _SOLO
-    return wall, cpu, requests
+    return wall, requests
 
 
 def _open_loop(
@@ -137,15 +154,13 @@ def _state(store: CountingStore) -> Stored:
     return Stored(text, count, count, float(sum(i.length for i in listed)), count, 0.0)
 
 
-def _model_alone(
-    rates: Rates, state: Stored, request: Measured, stretch: float
-) -> dict[str, float]:
-    """A question of the mix with nobody else: scans run in the root, indexes are known. `stretch`: what a
-    second of CPU takes on this machine just now."""
+def _model_alone(rates: Rates, state: Stored, request: Measured, here: float) -> dict[str, float]:
+    """A question of the mix with nobody else: scans run in the root, indexes are known. `here`: seconds it
+    takes just now where requests take no time; the model's CPU is stretched to it."""
     setting = QuerySetting(
         front_s=Fixed(0.0),
         invoke_s=Fixed(0.0),
-        request=request,
+        request=Fixed(0.0),
         bytes_per_s=500e6,
         cold_root_s=0.0,
         cold_scan_s=0.0,
@@ -153,9 +168,13 @@ def _model_alone(
         scans=1,
         scaling_per_s=1e9,
         get_per_s=1e9,
-        cpu=stretch,
     )
-    found = Queries(rates, state, setting, 1e-3).run(800, warm_roots=1, warm_scans=1)
+
+    def ask(setting: QuerySetting) -> QueryResult:
+        return Queries(rates, state, setting, 1e-3).run(800, warm_roots=1, warm_scans=1)
+
+    stretch = here / float(np.mean(ask(setting).latencies))
+    found = ask(replace(setting, request=request, cpu=stretch))
     shown = found.to_json()
     return {
         "lists": shown["lists"],

@@ -125,13 +125,9 @@ def check_ingest(rates: Rates, store: CountingStore, seconds: float) -> list[Che
 def _compare_ingest(rates: Rates, store: CountingStore, run: _Run, took_s: float) -> list[Check]:
     batches = len(run.batch_lines)
     puts = store.seconds["PUT"]
-    line_s = Linear.fit(
-        run.batch_lines,
-        [
-            max(1e-3, spent - len(puts) / batches * float(np.mean(puts)))
-            for spent in run.invocation_s
-        ],
-    )
+    # What a line takes beside its PUTs, as loaded as the machine was.
+    beside_s = sum(run.invocation_s) - sum(puts)
+    line_s = Linear(0.0, max(0.0, beside_s) / sum(run.batch_lines))
     frames = Frames(FRAME_LINES, 40_000.0, FRAMES_PER_S)
     local = replace(rates, ingest_s=line_s, puts=len(puts) / batches)
     setting = IngestSetting(

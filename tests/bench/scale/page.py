@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.bench.scale.bill import ALARMS, LOGGED_BYTES, MARK, METRICS, QUESTIONS_A_DAY
 from tests.bench.scale.checks import TOLERANCE
-from tests.bench.scale.page_words import CHECK_WORDS, CLOSING, HEAD, KINDS, WAY_WORDS
+from tests.bench.scale.page_words import CHECK_WORDS, CLOSING, HEAD, KINDS, PEER_WORDS, WAY_WORDS
 from tests.bench.scale.pressures import ANSWER_S
 
 Figures = dict[str, Any]
@@ -17,6 +17,7 @@ def render(found: Figures) -> str:
     """The whole page, which is also what the command prints."""
     parts = [
         HEAD.format(**_of_head(found)),
+        found.get("note", ""),
         "## Sizes\n",
         _sizes(found),
         "## Questions\n",
@@ -207,7 +208,7 @@ def _others(found: Figures) -> str:
         f"{peer['stored_per_byte']:.3f} bytes stored for a byte of text."
         for peer in found["peers"]
     ]
-    return text + "\n" + " ".join(told) + "\n"
+    return f"{text}\n{' '.join(told)}\n{PEER_WORDS}"
 
 
 def _pressures(found: Figures) -> str:

@@ -31,6 +31,13 @@ compaction does not keep up is short of that work, and its questions meet small 
 hour one after the other; what it would take with 32 GETs side by side, as readers do, is beside it (new).
 """
 
+PEER_WORDS = """
+Both are taken to run on machines of 4 vCPUs that are half full ($0.048 a vCPU hour), with 30 days of their bytes on two gp3
+disks ($0.08 a GB-month), without the people who run them and, but for what Loki's page counts, without questions.
+VictoriaLogs holds 300,000 lines here, in small parts that it would still merge: its bytes fall with more. Loki's binary
+was not there; its CPU is the sum of its page's table for up to 3 TB a day, at half of it, its bytes a seventh of the text.
+"""
+
 CHECK_WORDS = """The model with local parameters against ranklog over SeaweedFS on this machine: two shards, a window of 1 s; questions to
 one root, alone and at half of what it can answer. Both sides are within {tolerance}, but for what is bold:
 """
