@@ -24,7 +24,7 @@ from tests.agent.test_sending import Clock
 
 def refused(code: str, status: int = 400) -> ClientError:
     answer = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
-    return ClientError(answer, "PutRecords")  # type: ignore[arg-type]
+    return ClientError(answer, "PutRecords")
 
 
 class Kinesis:

@@ -39,7 +39,9 @@ class Two:
 
     def say(self, state: StreamState, lines: int, level: int = INFO) -> None:
         for _ in range(lines):
-            self.framer.add(state, Row(self.now, [self.draw.randbytes(500).hex().encode()], level=level))
+            self.framer.add(
+                state, Row(self.now, [self.draw.randbytes(500).hex().encode()], level=level)
+            )
 
     def cut(self, seconds: float = 1.0) -> None:
         frames, _ = self.framer.cut()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -28,7 +29,7 @@ from tests.point_frames import Record as PointRecord
 from tests.point_frames import point_frame
 
 ASKED = read_query("kind:point", {"run": "llama"}, now_ns=T0 + HOUR_NS)
-BOUNDS = {"since": "2026-02-28T00:00:00Z", "until": "2026-03-03T00:00:00Z"}
+BOUNDS: dict[str, Any] = {"since": "2026-02-28T00:00:00Z", "until": "2026-03-03T00:00:00Z"}
 
 
 @dataclass(frozen=True, slots=True)

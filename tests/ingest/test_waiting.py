@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ranklog.access.meter import PARKED, STREAMED, Meter, read_hour
@@ -52,7 +54,7 @@ def ingest(
     store: MemoryStore, allowance: Allowance | None, *frames: bytes, first: int = 0
 ) -> IngestReport:
     records = [Record(data, T0 + first + i, f"{first + i:04d}") for i, data in enumerate(frames)]
-    names = {"first": records[0].sequence, "last": records[-1].sequence}
+    names: dict[str, Any] = {"first": records[0].sequence, "last": records[-1].sequence}
     return ingest_batch(records, store=store, allowance=allowance, source="s", **names)
 
 
