@@ -74,6 +74,7 @@ def _by_scenario(found: Figures, rows: Sequence[tuple[str, Any]]) -> str:
 def _sizes(found: Figures) -> str:
     rows = [
         ("text, MB/s", lambda s: s["bytes_per_s"] / 1e6),
+        ("BatchWindowSeconds", lambda s: s["window_s"]),
         ("hosts; tenants", lambda s: f"{s['hosts']:,}; {s['tenants']}"),
         ("frames, MB/s", lambda s: s["wire_bytes_per_s"] / 1e6),
         ("lines of a frame; its bytes", lambda s: _two(s["frame_lines"], s["frame_bytes"])),
@@ -85,6 +86,7 @@ def _sizes(found: Figures) -> str:
         ("lines of a segment before compaction", lambda s: s["ingest"]["lines_per_segment"]),
         ("freshness, window 1 s: p50; p99, s", lambda s: _fresh(s, "1.0")),
         ("freshness, window 5 s: p50; p99, s", lambda s: _fresh(s, "5.0")),
+        ("freshness, the stack's window: p50; p99, s", lambda s: _fresh(s, str(s["window_s"]))),
         ("compaction: functions at work, all tenants", _compactors),
         ("compaction: text merged, MB/s", _merged),
         ("a tenant's compaction keeps up", lambda s: _yes(s["compaction"]["keeps_up"])),

@@ -18,6 +18,8 @@ from tests.bench.scale.times import Fixed
 
 # Shards that are simulated; of more, so many by chance stand for all.
 SHARDS_SIMULATED_MAX = 1_500
+# Windows of which freshness is told, beside the scenario's own.
+WINDOWS_S = (1.0, 5.0)
 QUERY_RATES = (1, 10, 100, 1_000, 5_000)
 _QUESTIONS = 300
 # A question looks at the hour that goes on, half of it in the mean, and the one before.
@@ -42,6 +44,7 @@ class Scenario:
 
 SCENARIOS = (
     Scenario("1 GB/h", 1e9 / 3_600, 64),
+    Scenario("1 GB/h, 60 s", 1e9 / 3_600, 64, window_s=60.0),
     Scenario("1 TB/day", 1e12 / 86_400, 512),
     Scenario("1 GB/s", 1e9, 4_096),
     Scenario("100 GB/s", 100e9, 65_536, tenants=100),
@@ -163,10 +166,11 @@ def run_scenario(
     simulated = shards[::stride]
     share = sum(s.hosts for s in simulated) / scenario.hosts
     found: dict[float, IngestResult] = {}
-    for window_s in (1.0, scenario.window_s):
+    for window_s in dict.fromkeys((*WINDOWS_S, scenario.window_s)):
         setting = ingest_setting(scenario, rates, window_s)
         setting = replace(setting, put_per_s=setting.put_per_s * share)
-        seconds = 600.0 if len(simulated) < 100 else 30.0
+        seconds = max(30.0, 10 * window_s)
+        seconds = 1_200.0 if len(simulated) < 100 else seconds
         found[window_s] = Ingest(simulated, frames, rates, setting).run(seconds, 4 * window_s)
     ingest = found[scenario.window_s]
     segment_lines = ingest.lines / max(1, ingest.parts)
