@@ -17,7 +17,6 @@ the version. Pure: msgpack and zstandard only.
 from __future__ import annotations
 
 import struct
-import threading
 import zlib
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
@@ -43,7 +42,7 @@ from ranklog.layout.index_sites import sites_from_map, sites_to_map
 from ranklog.layout.index_times import times_from_list, times_to_list
 from ranklog.layout.packed import pack_integers, unpack_int32s, unpack_integers
 from ranklog.layout.point_index import NO_SERIES, SeriesTable, series_from_map, series_to_map
-from ranklog.limits import INDEX_SECTION_BYTES_MAX
+from ranklog.layout.sections import parsed, sound, told, unpack
 from ranklog.model.index import FrameRef, IndexHead, SiteCount, SiteTimes, TemplateRows
 
 # 3: call sites are packed by kind; 5: frames are apart from the head, small sections are in it
@@ -73,11 +72,6 @@ _KNOWN = {
     *(_HEAD, _TEMPLATES, _SITES, _BLOOMS, _FRAMES, _SUMS, _ROW_SUMS, _GRAMS, _VARIABLES),
     *(_TIMES, _SERIES),
 }
-# What a damaged section's msgpack may raise on its way into our values.
-_DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, struct.error)
-
-_of_thread = threading.local()
-
 T = TypeVar("T")
 
 
@@ -201,7 +195,7 @@ class SegmentIndex:
         """The head; from version 5 on length of the footer, columns of rows, longest mixed tokens."""
 
         def parse(data: bytes) -> tuple[IndexHead, int, Sequence[Any], bytes]:
-            found = _unpack(data)
+            found = unpack(data)
             head = head_from_map(found, self.version, self._frames(found))
             if self.version < VERSION_APART:
                 return head, 0, (), b""
@@ -229,8 +223,8 @@ class SegmentIndex:
         """Runs of rows of one template, in row order, without gaps: template and rows of each."""
         if self.version >= VERSION_APART:
             columns = self._read_head[2]
-            return _told(_HEAD, self.key, lambda: _runs_from_columns(columns, self.version))
-        return self._read(_ROWS, lambda data: _runs_from_columns(_unpack(data), self.version))
+            return told(_HEAD, self.key, lambda: _runs_from_columns(columns, self.version))
+        return self._read(_ROWS, lambda data: _runs_from_columns(unpack(data), self.version))
 
     @cached_property
     def template_rows(self) -> tuple[TemplateRows, ...]:
@@ -265,7 +259,7 @@ class SegmentIndex:
             return ()
         templates = self.templates
         return self._read(
-            _SITES, lambda data: sites_from_map(_unpack(data), self.version, templates)
+            _SITES, lambda data: sites_from_map(unpack(data), self.version, templates)
         )
 
     @cached_property
@@ -273,7 +267,7 @@ class SegmentIndex:
         """Lines of `sites` by time; None where the index has none."""
         if _TIMES not in self._sections:
             return None
-        found = self._read(_TIMES, lambda data: times_from_list(_unpack(data)))
+        found = self._read(_TIMES, lambda data: times_from_list(unpack(data)))
         if len(found.counts) != len(self.sites):
             raise Corrupt(f"section time does not fit the call sites: {self.key}")
         return found
@@ -283,7 +277,7 @@ class SegmentIndex:
         """Series of a segment of points; none where an index has no segment, only fences."""
         if not self.head.row_groups:
             return NO_SERIES
-        return self._read(_SERIES, lambda data: series_from_map(_unpack(data)))
+        return self._read(_SERIES, lambda data: series_from_map(unpack(data)))
 
     @cached_property
     def footer_bytes(self) -> int:
@@ -381,53 +375,18 @@ class SegmentIndex:
         if tag not in self._sections:
             raise Corrupt(f"index without section {tag.decode(errors='replace')}: {self.key}")
         offset, length, crc = self._sections[tag]
-        return _sound(self.data[offset : offset + length], length, crc, tag, self.key)
+        return sound(self.data[offset : offset + length], length, crc, tag, self.key)
 
     def _read(self, tag: bytes, parse: Callable[[bytes], T]) -> T:
-        return _parsed(self._stored(tag), tag, self.key, parse)
-
-
-def _sound(data: bytes, length: int, crc: int, tag: bytes, key: str) -> bytes:
-    if len(data) != length or zlib.crc32(data) != crc:
-        raise Corrupt(f"damaged section {tag.decode(errors='replace')}: {key}")
-    return data
-
-
-def _parsed(data: bytes, tag: bytes, key: str, parse: Callable[[bytes], T]) -> T:
-    def unpacked() -> T:
-        if zstandard.frame_content_size(data) > INDEX_SECTION_BYTES_MAX:
-            raise Corrupt(f"section {tag.decode()} over {INDEX_SECTION_BYTES_MAX} bytes: {key}")
-        return parse(_decompressor().decompress(data))
-
-    return _told(tag, key, unpacked)
-
-
-def _decompressor() -> zstandard.ZstdDecompressor:
-    """The thread's own: making one takes nine times as long as unpacking a small section."""
-    found: zstandard.ZstdDecompressor | None = getattr(_of_thread, "decompressor", None)
-    if found is None:
-        found = _of_thread.decompressor = zstandard.ZstdDecompressor()
-    return found
-
-
-def _told(tag: bytes, key: str, parse: Callable[[], T]) -> T:
-    """What `parse` gives; what it may raise of damage as Corrupt."""
-    try:
-        return parse()
-    except (*_DAMAGE, zstandard.ZstdError, msgpack.UnpackException) as error:
-        raise Corrupt(f"damaged section {tag.decode()}: {key}") from error
+        return parsed(self._stored(tag), tag, self.key, parse)
 
 
 def _read_frames(data: bytes, crc: int, key: str, ids: bytes) -> tuple[FrameRef, ...]:
     """`ids`: of the index's streams, 16 bytes each."""
     text = ids.hex()
     known = [text[at : at + 32] for at in range(0, len(text), 32)]
-    stored = _sound(data, len(data), crc, _FRAMES, key)
-    return _parsed(stored, _FRAMES, key, lambda found: frames_from_list(_unpack(found), known))
-
-
-def _unpack(data: bytes) -> Any:
-    return msgpack.unpackb(data, unicode_errors="surrogatepass")
+    stored = sound(data, len(data), crc, _FRAMES, key)
+    return parsed(stored, _FRAMES, key, lambda found: frames_from_list(unpack(found), known))
 
 
 # --- template rows ------------------------------------------------------------------------------
