@@ -277,7 +277,9 @@ def tend(made: Journey, patch: pytest.MonkeyPatch) -> None:
         made.tend("Compact", "all")
     floor_ns = T0_NS // HOUR_NS * HOUR_NS + 7 * HOUR_NS
     save_policy(made.store, "acme", Policy().with_rule("*", time.time_ns() - floor_ns))
-    made.ingest(frame_over_hours(7, (-2, -2)), first=900)  # below the floor, and not compacted
+    # below the floor for so long that not even its hour is needed, and not compacted
+    old = -limits.RETENTION_NOTES_NS // HOUR_NS
+    made.ingest(frame_over_hours(7, (old, old)), first=900)
     with patch.context() as small:
         small.setattr(limits, "OUTCOME_INLINE_BYTES_MAX", 10)
         made.tend("Retention", "all")
