@@ -37,7 +37,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.command == "sizes":
         from tests.artefacts import sizes
 
-        return sizes.main(built)
+        return sizes.main(built, options.architecture)
     if options.command == "imports":
         from tests.artefacts import imports
 

@@ -29,10 +29,11 @@ class Size:
         return sum(self.parts.values())
 
 
-def sizes(built: Path) -> list[Size]:
+def sizes(built: Path, architecture: str) -> list[Size]:
     """Of every function of a build. Raises RuntimeError where something of it could not run there."""
     found = []
-    for name, function in Template(built / "template.yaml").functions().items():
+    template = Template(built / "template.yaml", {"Architecture": architecture})
+    for name, function in template.functions().items():
         folders = (function.folder, *function.layers)
         wrong = [problem for folder in folders for problem in problems(folder, function)]
         if wrong:
@@ -61,11 +62,11 @@ def _bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def figures(built: Path) -> list[Figure]:
+def figures(built: Path, architecture: str) -> list[Figure]:
     """In MB, with the largest parts named."""
     return [
         Figure(f"{size.function}: {_parts(size)}", size.bytes / 1e6, "MB", MARK_MB)
-        for size in sizes(built)
+        for size in sizes(built, architecture)
     ]
 
 
@@ -73,9 +74,9 @@ def _parts(size: Size) -> str:
     return " + ".join(f"{name} {part / 1e6:.1f}" for name, part in size.parts.items() if part > 1e5)
 
 
-def main(built: Path) -> int:
+def main(built: Path, architecture: str) -> int:
     """Print them; 1 where the mark, and so the limit, is exceeded."""
-    found = figures(built)
+    found = figures(built, architecture)
     show(found)
     print(f"Lambda's limit: {LIMIT_BYTES / 1e6:.1f} MB")
     return 0 if all(figure.ok for figure in found) else 1
