@@ -46,7 +46,8 @@ def problems(folder: Path, function: Function) -> Iterator[str]:
     """What of a built folder can't run in its function: libraries of another machine, layers that Python
     would compile anew in each cold start."""
     for path in folder.rglob("*.so*"):
-        head = path.open("rb").read(20)
+        with path.open("rb") as file:
+            head = file.read(20)
         machine = int.from_bytes(head[18:20], "little")
         if head[:4] == b"\x7fELF" and machine != _MACHINES[function.architecture]:
             yield f"{path} is not for {function.architecture}"
