@@ -127,9 +127,17 @@ def test_a_record_is_given_up_before_the_stream_loses_it(template: Template) -> 
         assert row["RecordAgeSeconds"] == min(week_s, int(hours) * 3_600 - 3_600)
 
 
-def test_the_stream_is_encrypted_and_grows_by_itself(template: Template) -> None:
+def test_the_stream_is_encrypted_and_grows_by_itself_unless_shards_are_asked_for(
+    template: Template,
+) -> None:
     [stream] = resources(template, "AWS::Kinesis::Stream").values()
-    assert stream["StreamModeDetails"] == {"StreamMode": "ON_DEMAND"}
+    assert template["Parameters"]["StreamShards"]["Default"] == 0
+    asked_for = {"Not": [{"Equals": [{"Ref": "StreamShards"}, 0]}]}
+    assert template["Conditions"]["HasShards"] == asked_for
+    mode = {"If": ["HasShards", "PROVISIONED", "ON_DEMAND"]}
+    assert stream["StreamModeDetails"] == {"StreamMode": mode}
+    shards = {"If": ["HasShards", {"Ref": "StreamShards"}, {"Ref": "AWS::NoValue"}]}
+    assert stream["ShardCount"] == shards
     assert stream["StreamEncryption"]["EncryptionType"] == "KMS"
 
 
