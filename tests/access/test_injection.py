@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ranklog.access.manage import create_api_key, create_ingest_key, list_keys, revoke_key
@@ -32,7 +32,18 @@ HOSTILE = [
     "late", "data", "x.json", "\n", "a\r\nSet-Cookie: x", "'; DROP VIEW lines; --", "${HOME}", "~",
     "other", "{}", "<run>", "con", "x" * 60,
 ]  # fmt: skip
-NAMES = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=40))
+
+
+def _fits(name: str) -> bool:
+    """What is too long is refused, and no key is made of it: it has a test of its own."""
+    try:
+        keys.tenant_prefix(name)
+    except BadInput:
+        return False
+    return True
+
+
+NAMES = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=40)).filter(_fits)
 
 
 class Fenced:
@@ -76,20 +87,10 @@ class Fenced:
 
 @given(NAMES, NAMES)
 def test_two_tenants_never_share_a_place(one: str, two: str) -> None:
-    assume(_fits(one) and _fits(two))
     first, second = keys.tenant_prefix(one), keys.tenant_prefix(two)
     check_key(first + "x")
     assert first.count("/") == 1 and not first.startswith("_")
     assert one == two or not (first.startswith(second) or second.startswith(first))
-
-
-def _fits(name: str) -> bool:
-    """What is too long is refused, and no key is made of it."""
-    try:
-        keys.tenant_prefix(name)
-    except BadInput:
-        return False
-    return True
 
 
 @given(st.text(min_size=201))
