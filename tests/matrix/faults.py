@@ -48,6 +48,7 @@ STEPS: dict[str, tuple[str, ...]] = {
         *("config.get", "marker.folders", "marker.list", "index.folders", "index.list"),
         *("index.get", "tombstone.list", "tombstone.get", "pin.list", "segment.range"),
         *("action.put", "tombstone.put", "index.delete", "segment.delete"),
+        *("marker.delete", "tombstone.delete"),
     ),
     QUERY: (
         *("marker.folders", "marker.list", "index.folders", "index.list", "index.get"),

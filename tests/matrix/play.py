@@ -9,6 +9,7 @@ from typing import Any
 
 from ranklog.client.reader import Reader
 from ranklog.compact import merge
+from ranklog.delete import merging
 from ranklog.delete.tombstones import TombstoneCache
 from ranklog.errors import RanklogError
 from ranklog.ingest import hours
@@ -49,6 +50,7 @@ class Play:
         machine.sure_kinesis.create_stream(StreamName=name, ShardCount=2)
         # small batches meet the limits that large ones do
         vars(hours)["HOUR_ROWS_MIN"] = self.rng.choice([64, 4_096])
+        vars(merging)["TOMBSTONES_MAX"] = self.rng.choice([1, 64])
         vars(merge)["COMPACT_SPLIT_BYTES_MIN"] = self.rng.choice([20_000, 16 << 20])
 
     def close(self) -> None:

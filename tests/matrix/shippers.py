@@ -10,11 +10,12 @@ from array import array
 from collections.abc import Sequence
 
 from ranklog.agent.framer import Framer
-from ranklog.agent.rows import Row, StreamState
+from ranklog.agent.rows import StreamState
 from ranklog.agent.sinks import KinesisSink
 from ranklog.model.frame import STREAM_RANK, CallSite
 from ranklog.model.stream import Stream
 from ranklog.stream.point_batch import PointBatch
+from ranklog.stream.row_batch import RowBatch
 from tests.matrix.actors import LAUNCH, Site
 from tests.matrix.boundary import Boundary, acting
 from tests.matrix.machine import TENANT
@@ -42,11 +43,18 @@ class Shipper:
     def say(self, run: str, rank: int, ts: Sequence[int], *, world: int) -> None:
         """A rank's next lines, at these ascending times."""
         state, said = self._stream(run, rank, world)
-        first = len(said.ts)
-        for at, ts_ns in enumerate(ts):
-            text = text_of(rank, first + at).encode()
-            self._framer.add(state, Row(ts_ns, [text], 20, _SITE, iteration=(first + at) // 10))
-            said.ts.append(state.last_ts)  # time of a stream never runs back
+        first, last_ts = len(said.ts), state.last_ts
+        seqs = range(first, first + len(ts))
+        batch = RowBatch(
+            ts=array("q", ts),
+            level=array("h", [20]) * len(ts),
+            texts=[text_of(rank, seq).encode() for seq in seqs],
+            site=[1] * len(ts),
+            sites={1: _SITE},
+            iteration=array("q", [seq // 10 for seq in seqs]),
+        )
+        self._framer.add_batch(state, batch)
+        said.ts += [max(ts_ns, last_ts) for ts_ns in ts]  # time of a stream never runs back
 
     def _stream(
         self, run: str, rank: int, world: int, channel: str = CHANNEL

@@ -43,7 +43,7 @@ def test_some_schedules_lose_and_double_nothing(where: Where) -> None:
 
 
 @pytest.mark.sockets
-@pytest.mark.parametrize("name", ["index-lists-frames-ranges", "segment-name-without-hash"])
+@pytest.mark.parametrize("name", ["tombstones-not-read", "no-fence-needed"])
 def test_a_broken_rule_shows(where: Where, name: str) -> None:
     assert first_caught(where, range(2), name) is not None
 

@@ -159,8 +159,7 @@ class Truth:
         shown = set(ids)
         self.note("doubled", len(ids) - len(shown), where)
         self._check_texts(lines, where)
-        gone = {row for row in shown if self._is_deleted(row, before.tombstones)}
-        self.note("undeleted", len(gone), where)
+        self.note("undeleted", self._count_deleted(shown, before.tombstones), where)
         state = answer.completeness.state
         self.answers[state] += 1
         if state != "partial" or not faulted:
@@ -173,11 +172,17 @@ class Truth:
             self.note("false_complete", len(missing), f"{where} {sorted(missing)[:3]}")
         self._check_watermark(asked, answer, before, after, shown, where)
 
-    def _is_deleted(self, row: Row, tombstones: Tombstones) -> bool:
-        name, seq = row
-        if name not in self.streams:
-            return False
-        return any(a <= seq < b for a, b in self._deleted(self.streams[name], tombstones))
+    def _count_deleted(self, shown: set[Row], tombstones: Tombstones) -> int:
+        """How many of these rows were deleted."""
+        seqs: dict[Name, list[int]] = {}
+        for name, seq in sorted(shown):
+            seqs.setdefault(name, []).append(seq)
+        return sum(
+            bisect_left(found, end) - bisect_left(found, first)
+            for name, found in seqs.items()
+            if name in self.streams
+            for first, end in self._deleted(self.streams[name], tombstones)
+        )
 
     def _check_texts(self, lines: Sequence[Any], where: str) -> None:
         for line in lines:
