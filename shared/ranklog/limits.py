@@ -159,6 +159,9 @@ COMPACT_LATE_INDEXES_MIN = 16
 # bundled together, to this size.
 COMPACT_OBJECTS_MAX = 64
 COMPACT_BUNDLE_BYTES_MAX = 8 * MIB
+# Indexes of a folder that a pass fetches side by side: one after the other, a busy tenant's hour takes
+# longer to look through than to merge.
+COMPACT_GETS_IN_FLIGHT_MAX = 32
 # What was replaced is deleted after this: twice the longest that a question may take, which is what a
 # Lambda function may, 15 minutes.
 COMPACT_GRACE_S = 2 * 900
@@ -365,10 +368,6 @@ REQUEST_BYTES_MAX = 4_500_000
 RESPONSE_BYTES_MAX = 4_500_000
 # Lines of one page where no limit is given; the next page has a cursor.
 API_PAGE_LINES_MAX = 10_000
-# Segments that one audit through the API reads: a minute's work. Over it: a run at a time, or the store.
-API_AUDIT_BYTES_MAX = 1 << 30
-# Records of the quarantine that one request stores; `left` says how many wait.
-QUARANTINE_REPLAY_MAX = 1_000
 # Segments that one audit through the API reads: a minute's work. Over it: a run at a time, or the store.
 API_AUDIT_BYTES_MAX = 1 << 30
 # Records of the quarantine that one request stores; `left` says how many wait.

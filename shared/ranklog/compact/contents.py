@@ -7,14 +7,18 @@ whoever lists the one lists the other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
+from ranklog import limits
 from ranklog.errors import Corrupt, NewerVersion, NotFound
 from ranklog.ingest.commit import Place
 from ranklog.layout import keys
 from ranklog.layout.bundle import object_key, open_indexes
 from ranklog.layout.index import SegmentIndex
-from ranklog.store.protocol import Store
+from ranklog.store.protocol import ObjectInfo, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,9 @@ class Contents:
         ]
 
 
+# Objects whose bytes are held at once, until they are opened.
+_SHARE = 256
+
 # Indexes by the key of their object, which never changes: of objects that were read already.
 Known = dict[str, tuple[SegmentIndex, ...]]
 
@@ -125,15 +132,13 @@ def read_contents(store: Store, folder: Folder, known: Known | None = None) -> l
     not read again, and what is read is known from then on."""
     known = {} if known is None else known
     found: dict[str, Contents] = {}
-    for info in store.list(folder.index_prefix):
-        try:
-            name = keys.parse_index_key(info.key)
-        except Corrupt:
-            continue  # not ours: something else lies in the folder
+    listed = list(_listed(store, folder))
+    fetched = _fetch(store, [info.key for info, _ in listed if info.key not in known])
+    for info, name in listed:
         contents = found.setdefault(name.kind, Contents(folder, name.kind))
         indexes = known.get(info.key)
         if indexes is None:
-            indexes = _read(store, info.key, contents)
+            indexes = _opened(next(fetched), info.key, contents)
         if indexes:
             known[info.key] = indexes
             held = Held(info.key, name, info.modified_ns, info.length, indexes)
@@ -141,17 +146,39 @@ def read_contents(store: Store, folder: Folder, known: Known | None = None) -> l
     return list(found.values())
 
 
-def _read(store: Store, key: str, contents: Contents) -> tuple[SegmentIndex, ...]:
-    """The indexes of an object; none where it went or can't be read, which `contents` then says."""
-    data = b""
+def _listed(store: Store, folder: Folder) -> Iterator[tuple[ObjectInfo, keys.IndexName]]:
+    for info in store.list(folder.index_prefix):
+        with suppress(Corrupt):  # not ours: something else lies in the folder
+            yield info, keys.parse_index_key(info.key)
+
+
+def _fetch(store: Store, wanted: list[str]) -> Iterator[bytes | None]:
+    """The bytes of each object, in order, many requests side by side; None where it went."""
+    width = min(limits.COMPACT_GETS_IN_FLIGHT_MAX, len(wanted))
+    if width <= 1:
+        yield from map(partial(_get, store), wanted)
+        return
+    with ThreadPoolExecutor(width, thread_name_prefix="ranklog-get") as pool:
+        for at in range(0, len(wanted), _SHARE):
+            yield from pool.map(partial(_get, store), wanted[at : at + _SHARE])
+
+
+def _get(store: Store, key: str) -> bytes | None:
     try:
-        data = store.get(key)
+        return store.get(key)
+    except NotFound:
+        return None
+
+
+def _opened(data: bytes | None, key: str, contents: Contents) -> tuple[SegmentIndex, ...]:
+    """The indexes of an object; none where it went or can't be read, which `contents` then says."""
+    if data is None:
+        return ()
+    try:
         indexes = open_indexes(data, key)
         for index in indexes:
             index.check()
             _ = index.head
-    except NotFound:
-        return ()
     except (Corrupt, NewerVersion) as error:
         contents.failed[key] = error.message
         if isinstance(error, Corrupt):
