@@ -15,7 +15,6 @@ import json
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +32,12 @@ from tests.bench.scale.scenarios import SCENARIOS, Outcome, run_scenario
 def figures_of(outcome: Outcome, rates: Rates) -> dict[str, Any]:
     """A scenario with its bills and its limits."""
     bills = {way: bill.bill(outcome, rates, way) for way in bill.WAYS}
-    wide = replace(outcome, compaction=outcome.compaction_wide)
     cloudwatch = bill.cloudwatch(outcome)
     return {
         **outcome.to_json(),
         "ramp_s": ramp(outcome),
         "bill": {way: bill.as_json(items) for way, items in bills.items()},
         "usd_per_tb": {way: bill.total(items) for way, items in bills.items()},
-        "usd_per_tb_wide": bill.total(bill.bill(wide, rates, "provisioned")),
         "question_usd": bill.question_usd(outcome.queries[min(outcome.queries)]),
         "questions_per_tb": bill.questions_per_tb(outcome),
         "cloudwatch": bill.as_json(cloudwatch),

@@ -90,8 +90,6 @@ def _sizes(found: Figures) -> str:
         ("compaction: functions at work, all tenants", _compactors),
         ("compaction: text merged, MB/s", _merged),
         ("a tenant's compaction keeps up", lambda s: _yes(s["compaction"]["keeps_up"])),
-        ("… with 32 GETs side by side: functions at work", _wide),
-        ("… keeps up", lambda s: _yes(s["compaction_wide"]["keeps_up"])),
     ]
     return _by_scenario(found, rows)
 
@@ -111,10 +109,6 @@ def _compactors(scenario: Figures) -> float:
 
 def _merged(scenario: Figures) -> float:
     return float(scenario["compaction"]["merged_text_per_s"] * scenario["tenants"] / 1e6)
-
-
-def _wide(scenario: Figures) -> float:
-    return float(scenario["compaction_wide"]["compactors_busy"] * scenario["tenants"])
 
 
 def _yes(value: Any) -> str:
@@ -157,7 +151,6 @@ def _bills(found: Figures) -> str:
         (f"{way}, $", lambda s, way=way: s["usd_per_tb"][way])
         for way in found["scenarios"][0]["usd_per_tb"]
     ]
-    rows.append(("provisioned, compaction with 32 GETs side by side, $", _wide_usd))
     rows.append(("CloudWatch Logs, $", lambda s: s["cloudwatch_usd"]))
     rows += [
         (f"{way}, part of CloudWatch", lambda s, way=way: _part(s, way))
@@ -167,10 +160,6 @@ def _bills(found: Figures) -> str:
         mark=MARK, asked=QUESTIONS_A_DAY, logged=LOGGED_BYTES, alarms=ALARMS, metrics=METRICS
     )
     return f"{words}\n" + _by_scenario(found, rows)
-
-
-def _wide_usd(scenario: Figures) -> float:
-    return float(scenario["usd_per_tb_wide"])
 
 
 def _part(scenario: Figures, way: str) -> str:

@@ -23,12 +23,11 @@ quotas are taken as raised.
 
 WAY_WORDS = """For a TB of text, ingested and kept for 30 days, with {asked} questions a day of each tenant; everything is in: requests,
 stream, functions, compaction, storage, the functions' own logs ({logged} bytes an invocation), {alarms} alarms and {metrics}
-metrics. The mark is 1/{mark:.0f} of CloudWatch Logs; what misses it is bold. *On demand* is what `template.yaml` deploys;
+metrics. The mark is 1/{mark:.0f} of CloudWatch Logs; what misses it is bold. *On demand* is what `template.yaml` deploys unless told;
 *advantage* is an account's mode of on-demand streams, with a minimum of 25 MB/s; *provisioned* are shards that the load
-fills to a half (a change of the stream by hand today: `aws kinesis update-stream-mode`); *direct* are agents that put segments
+fills to a half (its parameter `StreamShards`); *direct* are agents that put segments
 into the bucket themselves, so that ingest is their hosts' CPU. A bill of a size whose
-compaction does not keep up is short of that work, and its questions meet small segments. Compaction reads the indexes of an
-hour one after the other; what it would take with 32 GETs side by side, as readers do, is beside it (new).
+compaction does not keep up is short of that work, and its questions meet small segments.
 """
 
 PEER_WORDS = """

@@ -98,7 +98,7 @@ def _compacting(outcome: Outcome) -> list[Pressure]:
             load,
             1.0,
             "functions",
-            "a longer window; new: GETs of indexes side by side, an hour compacted in parts",
+            "a longer window; new: an hour compacted in parts",
         )
     ]
 

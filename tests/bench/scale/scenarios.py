@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ranklog.limits import COMPACT_OBJECTS_MAX, INDEX_GETS_IN_FLIGHT_MAX
+from ranklog.limits import COMPACT_GETS_IN_FLIGHT_MAX, COMPACT_OBJECTS_MAX
 from tests.bench.scale.aws import S3_BYTES_PER_S, S3_TIMES, limit
 from tests.bench.scale.compacting import Compaction, CompactResult, CompactSetting
 from tests.bench.scale.ingesting import Ingest, IngestResult, IngestSetting
@@ -53,8 +53,7 @@ SCENARIOS = (
 
 @dataclass(slots=True)
 class Outcome:
-    """What the model says of a scenario, whole. `freshness`: by window, (p50, p99) in seconds;
-    `compaction_wide`: were it to GET indexes side by side."""
+    """What the model says of a scenario, whole. `freshness`: by window, (p50, p99) in seconds."""
 
     scenario: Scenario
     frames: Frames
@@ -62,7 +61,6 @@ class Outcome:
     share: float  # of the shards that were simulated
     ingest: IngestResult
     compaction: CompactResult
-    compaction_wide: CompactResult
     stored: Stored
     queries: dict[int, QueryResult]
     freshness: dict[float, tuple[float, float]]
@@ -110,7 +108,6 @@ class Outcome:
                 for window, (p50, p99) in self.freshness.items()
             },
             "compaction": self.compaction.to_json(),
-            "compaction_wide": self.compaction_wide.to_json(),
             "stored": self.stored.to_json(),
             "queries": {str(rate): found.to_json() for rate, found in self.queries.items()},
         }
@@ -174,11 +171,12 @@ def run_scenario(
         found[window_s] = Ingest(simulated, frames, rates, setting).run(seconds, 4 * window_s)
     ingest = found[scenario.window_s]
     segment_lines = ingest.lines / max(1, ingest.parts)
-    compacting = CompactSetting(S3_TIMES, S3_BYTES_PER_S, limit("CPU"))
+    compacting = CompactSetting(
+        S3_TIMES, S3_BYTES_PER_S, limit("CPU"), gets_at_once=COMPACT_GETS_IN_FLIGHT_MAX
+    )
     per_tenant = scenario.bytes_per_s / scenario.tenants
     compaction = Compaction(rates, per_tenant, segment_lines, compacting)
     compacted = compaction.run()
-    wide = replace(compacting, gets_at_once=INDEX_GETS_IN_FLIGHT_MAX)
     segments_per_s = ingest.parts / ingest.seconds / share / scenario.tenants
     stored = what_is_stored(rates, per_tenant, segment_lines, segments_per_s, compaction, compacted)
     return Outcome(
@@ -188,7 +186,6 @@ def run_scenario(
         share=share,
         ingest=ingest,
         compaction=compacted,
-        compaction_wide=Compaction(rates, per_tenant, segment_lines, wide).run(),
         stored=stored,
         queries={r: ask(scenario, rates, stored, r) for r in query_rates},
         freshness={w: (one.freshness(0.5), one.freshness(0.99)) for w, one in found.items()},
