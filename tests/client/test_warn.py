@@ -17,9 +17,13 @@ STREAM = Stream("t", "run", "import", 0, None, None, None, "console.txt", "0", c
 COPY = Field("copy", ":", (Exact("true"),))
 
 
+class Index(SimpleNamespace):
+    """Tables of an index refer to it weakly, which a bare namespace can't be."""
+
+
 def index(*streams: Stream, lines: int = 3) -> Any:
     entries = [SimpleNamespace(stream=s, stream_id=s.stream_id, lines=lines) for s in streams]
-    return SimpleNamespace(head=SimpleNamespace(streams=entries), templates=("",), derived=None)
+    return Index(head=SimpleNamespace(streams=entries), templates=("",), derived=None)
 
 
 def notes(expr: Any, *indexes: Any) -> list[str]:
