@@ -199,9 +199,15 @@ def replaces_not_transitive() -> None:
     _set(merge, _replaces=lambda _, chosen: tuple(sorted(index.key for index in chosen)))
 
 
-@_breaks("a reader ignores what another index replaces")
+@_breaks(
+    "a reader ignores what another index replaces",
+    Injection(f.INGEST, "index.put", f.STALL_BEFORE),
+)
 def replaced_not_ignored() -> None:
-    _set(indexes, _drop_replaced=lambda _: None)
+    def held(found: Any) -> set[str]:
+        return {one.key for item in found.values() if not isinstance(item, str) for one in item}
+
+    _set(indexes, _drop_replaced=lambda _: None, _answered=held)
 
 
 @_breaks("the name of what replaces covers the bounds of all that it replaces")

@@ -152,6 +152,7 @@ def check_deletion(play: Play, word: str) -> None:
 def last_answers(play: Play) -> None:
     """Everything that is left is there once, and every answer knows."""
     play.where = "at the end"
+    play.truth.store_all()
     failed = actors.compact(play.site, play.quiet())
     play.truth.note("broken", len(failed), f"compaction leaves {failed}")
     for run in (RUN, SCRATCH, DOOMED):

@@ -115,6 +115,13 @@ class Truth:
         """And these values."""
         self.points_stored[name] = union([*self.points_stored.get(name, []), (first, end)])
 
+    def store_all(self) -> None:
+        """Everybody had his time: what was said must be stored."""
+        for name, one in self.streams.items():
+            self.stored[name] = one.within(None)
+        for name, count in self.points.items():
+            self.points_stored[name] = [(0, count)]
+
     def now(self, tombstones: Tombstones) -> Known:
         """This moment."""
         said = {name: len(one.ts) for name, one in self.streams.items()}
