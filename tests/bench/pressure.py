@@ -27,7 +27,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +37,7 @@ from ranklog.ingest.parts import IngestReport
 from ranklog.store.disk import DiskStore
 from ranklog.stream.disk import DiskStream
 from tests.bench.figures import Figure, show
+from tests.servers import answering
 
 MARK = 1.2
 WINDOW_S = 1.0
@@ -188,15 +189,8 @@ def way(kib_per_s: int, folder: Path) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             """Nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Frames)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with answering(Frames) as url:
+        yield url
 
 
 # --- the figures --------------------------------------------------------------------------------

@@ -9,10 +9,11 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 from ranklog.stream.disk import DiskStream
+from tests.servers import answering
 
 # What happens to a frame, and how often of a hundred.
 FAULTS = {
@@ -73,12 +74,5 @@ def opened(door: Door, folder: Path) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             """Nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Frames)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with answering(Frames) as url:
+        yield url
