@@ -16,7 +16,8 @@ PACKAGE = Path(__file__).parents[1] / "shared" / "ranklog"
 LEAVES = {"errors", "limits", "_version"}
 ARROWS = {
     "model": set(),
-    "produce": {"model"},
+    # the text of keys, lazily: who sends to an API is who its key is of
+    "produce": {"model", "access"},
     # ingest and what it needs only where the destination is a store, lazily
     "agent": {"model", "produce", "stream", "store", "rules", "ingest", "importer", "access"},
     "launch": {"model", "produce", "agent", "stream"},

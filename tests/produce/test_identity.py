@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import pytest
 
+from ranklog.access.key_text import API, INGEST, new_key
 from ranklog.produce.identity import (
     Identity,
     Surroundings,
     find_identity,
     identify,
+    tenant_at,
 )
 
 AROUND = Surroundings(host="n0", script="/job/train.py", launcher="n0:7:99")
@@ -217,3 +219,20 @@ def test_what_is_given_wins() -> None:
     )
 
     assert given == Identity("t", "r", "l", 4, "n0", 1, 0, 2)
+
+
+def test_who_sends_to_an_api_is_who_its_key_is_of_unless_told() -> None:
+    key = new_key(API, "acme").render()
+    api = {"RANKLOG_DESTINATION": "https://logs", "RANKLOG_API_KEY": key}
+    cases = [
+        ({}, "default"),
+        (api, "acme"),
+        (api | {"RANKLOG_TENANT": "other"}, "other"),
+        (api | {"RANKLOG_API_KEY": "a key of --keys FILE"}, "default"),
+        (api | {"RANKLOG_API_KEY": new_key(INGEST, "acme").render()}, "default"),
+        (api | {"RANKLOG_DESTINATION": "store:/logs"}, "default"),
+        ({"RANKLOG_API_KEY": key}, "default"),
+    ]
+    found = [find_identity(environ, AROUND).identity.tenant for environ, _ in cases]
+    assert found == [expected for _, expected in cases]
+    assert tenant_at("http://127.0.0.1:8080", {"RANKLOG_API_KEY": key}) == "acme"

@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         raise BadInput("send where?", hint="--destination, or $RANKLOG_DESTINATION")
     from ranklog.agent.main import work
 
-    tails = _tails(arguments)
+    tails = _tails(arguments, destination)
     if arguments.once and arguments.stay:
         raise BadInput("--once ends, --stay does not", hint="give one of them")
     if arguments.once and tails and not any(_files(one) for one in arguments.tail):
@@ -57,16 +57,17 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     )
 
 
-def _tails(arguments: argparse.Namespace) -> list[Tail]:
+def _tails(arguments: argparse.Namespace, destination: str) -> list[Tail]:
     if not arguments.tail:
         return []
     from ranklog.agent.tail import Tail
     from ranklog.importer.paths import rank_by_pattern
+    from ranklog.produce.identity import tenant_at
 
     return [
         Tail(
             pattern,
-            tenant=os.environ.get("RANKLOG_TENANT") or "default",
+            tenant=tenant_at(destination, os.environ),
             run=arguments.run or os.environ.get("RANKLOG_RUN"),
             launch=arguments.launch or os.environ.get("RANKLOG_LAUNCH"),
             host=os.environ.get("RANKLOG_HOST") or socket.gethostname(),

@@ -46,13 +46,16 @@ def _rounds(arguments: argparse.Namespace) -> Iterator[Outcome]:
     from ranklog.canary.rounds import run_round
     from ranklog.canary.writers import ThroughProducer
     from ranklog.objectives.recorder import Recorder
+    from ranklog.produce.identity import tenant_at
 
     source = source_of(arguments)
     recorder = None
     if source.store:  # made where it is not there: the destination may be the first to write to it
         recorder = Recorder(open_store_of(arguments, create=True)[0], every_s=0)
     client = open_client(arguments)
-    writer = ThroughProducer(_destination(arguments, source), source.tenant, arguments.timeout)
+    destination = _destination(arguments, source)
+    tenant = tenant_at(destination, os.environ) if source.api else source.tenant
+    writer = ThroughProducer(destination, tenant, arguments.timeout)
     while True:
         begun_s = time.monotonic()
         outcome = run_round(writer, client, lines=arguments.lines, timeout_s=arguments.timeout)

@@ -169,7 +169,11 @@ JOB = (
     ),
     Flag("--destination", "send to a folder, kinesis://STREAM or the https://… of an API", "URL"),
     Flag("--spool", "where lines wait to be sent (default: $RANKLOG_SPOOL)", "DIR"),
-    Flag("--tenant", "whose lines (default: $RANKLOG_TENANT, else default)", "NAME"),
+    Flag(
+        "--tenant",
+        "whose lines (default: $RANKLOG_TENANT, else the tenant of an API's key, else default)",
+        "NAME",
+    ),
 )
 
 PROVIDER_PORT = Flag("--port", "of the provider (default 0: a free one)", "N", 0, type=whole)

@@ -25,6 +25,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     from ranklog.agent.refused import FOLDER, kept_count
     from ranklog.launch.job import DELIVER_S, Job, identity_of, run_job, spool_for, wait_delivered
     from ranklog.launch.parent import end_as
+    from ranklog.produce.identity import tenant_at
     from ranklog.produce.spool import agent_error
 
     words = list(arguments.cmd_words)
@@ -43,7 +44,11 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         folder=spool.absolute(),
         destination=destination,
         identity=identity_of(
-            words, os.environ, run=arguments.run, launch=arguments.launch, tenant=arguments.tenant
+            words,
+            os.environ,
+            run=arguments.run,
+            launch=arguments.launch,
+            tenant=arguments.tenant or tenant_at(destination, os.environ),
         ),
         processes=arguments.nproc,
         config=Path(arguments.config) if arguments.config else None,

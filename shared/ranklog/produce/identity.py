@@ -122,7 +122,7 @@ def find_identity(environ: Mapping[str, str], around: Surroundings) -> Found:
     # Processes set variables for themselves: all of a job are launched by those of its first one.
     given = environ if around.job_started_with is None else around.job_started_with
     identity = Identity(
-        tenant=environ.get("RANKLOG_TENANT") or "default",
+        tenant=tenant_at(environ.get("RANKLOG_DESTINATION"), environ),
         run=_run(environ, around, sources),
         launch=find_launch(environ, given, _ranks(given, around, {})[2], around, sources),
         attempt=_attempt(environ, sources),
@@ -133,6 +133,22 @@ def find_identity(environ: Mapping[str, str], around: Surroundings) -> Found:
         role=_role(environ, around, sources),
     )
     return Found(identity, sources)
+
+
+def tenant_at(destination: str | None, environ: Mapping[str, str]) -> str:
+    """Whose lines they are: who `RANKLOG_TENANT` says, else who the key of an API is of, which takes no
+    other's. A store, or a stream, takes those of `default`."""
+    if said := environ.get("RANKLOG_TENANT"):
+        return said
+    key = environ.get("RANKLOG_API_KEY")
+    if key and destination and destination.startswith(("https://", "http://")):
+        # what it imports (base64, secrets) most jobs do without
+        from ranklog.access.key_text import API, parse_key
+
+        named = parse_key(key)
+        if named is not None and named.kind == API:
+            return named.tenant
+    return "default"
 
 
 def _ranks(

@@ -25,7 +25,7 @@ from ranklog.produce.console import ConsoleCopy
 from ranklog.produce.fast_log import FastLog
 from ranklog.produce.handler import RanklogHandler
 from ranklog.produce.hooks import Hooks
-from ranklog.produce.identity import identify
+from ranklog.produce.identity import identify, tenant_at
 from ranklog.produce.producer import Producer
 from ranklog.produce.starting import KINDS_NAMED, is_known_kind, resolved, spool_of
 from ranklog.produce.surroundings import forget_other_host, here, tell_if_alone
@@ -212,7 +212,7 @@ def init(
         identity = identify(
             os.environ,
             around,
-            tenant=tenant,
+            tenant=tenant or (tenant_at(destination, os.environ) if destination else None),
             run=run,
             launch=launch,
             attempt=attempt,
