@@ -188,6 +188,19 @@ def test_telemetry_is_points_of_its_own_channel() -> None:
     assert one.lines.last_iteration == 3
 
 
+def test_the_last_iteration_is_the_later_one_of_lines_and_points() -> None:
+    one = Process()
+    point = short(ring.DOUBLE, 6, struct.pack("=d", 0.5), context=4, at=50)
+    one.take([short(ring.ARGUMENTS, 2, arguments(0.25, 1), at=49), point])
+    assert one.lines.last_iteration == 50
+    one.take([point, short(ring.ARGUMENTS, 2, arguments(0.25, 1), at=99)])
+    assert one.lines.last_iteration == 99
+    one.take([])
+    assert one.lines.last_iteration == 99
+    one.take([short(ring.ARGUMENTS, 2, arguments(0.25, 1), at=60)])  # back to a checkpoint
+    assert one.lines.last_iteration == 60
+
+
 def test_points_that_make_no_sense_cost_themselves_only() -> None:
     one = Process()
     points = one.points(

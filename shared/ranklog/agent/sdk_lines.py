@@ -76,12 +76,13 @@ class SdkLines:
 
     def take(self, bodies: Sequence[bytes], records: Sequence[list[Any]], framer: Framer) -> None:
         """Move what a ring and a journal held to the framer."""
+        before, self.last_iteration = self.last_iteration, None
         for chunk in (self._decoder.bodies(bodies), self._decoder.records(records)):
             if len(chunk):
                 self._take_lines(chunk, framer)
-        latest = self._points.take(self._decoder.points, framer)
-        if latest is not None:
-            self.last_iteration = latest
+        # points are told apart from lines, and after them: the later of both is the process's
+        reached = (self.last_iteration, self._points.take(self._decoder.points, framer))
+        self.last_iteration = max((at for at in reached if at is not None), default=before)
 
     # --- lines ----------------------------------------------------------------------------------
 
