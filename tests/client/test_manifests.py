@@ -58,6 +58,17 @@ def test_a_declared_rank_that_never_logged_is_absent(store: MemoryStore) -> None
     assert (answer.completeness.absent, answer.completeness.state) == ([1], "behind")
 
 
+def test_where_every_index_of_a_launch_is_lost_its_declared_ranks_are_absent(
+    store: MemoryStore,
+) -> None:
+    for item in store.list("acme/index/"):
+        store.delete(item.key)
+    client = Client(store=store, tenant="acme")
+
+    for answer in (client.search("*", run="llama"), client.count("*", run="llama")):
+        assert (answer.completeness.absent, answer.completeness.state) == ([0, 1], "behind")
+
+
 @pytest.mark.parametrize(
     ("query", "launches"),
     [

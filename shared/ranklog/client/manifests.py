@@ -12,6 +12,7 @@ from typing import TypeVar
 from ranklog import limits
 from ranklog.answer.manifests import Piece, declared_ranks, leading, merge
 from ranklog.answer.runs import Told
+from ranklog.client.catalog import Launch
 from ranklog.errors import Corrupt, RanklogError
 from ranklog.layout import keys
 from ranklog.store.protocol import Store
@@ -59,6 +60,17 @@ def load_manifests(
         manifest = merge(pieces[run, launch]) if pieces[run, launch] else {}
         result.told[f"{run}@{launch}"] = Told(manifest, declared_ranks(names))
     return result
+
+
+def load_declared(
+    store: Store, tenant: str, launches: Iterable[Launch]
+) -> dict[tuple[str, str, int], frozenset[int]]:
+    """Ranks that said anything of themselves, by (run, launch, attempt); by LIST, no piece is read."""
+    return {
+        (one.run, one.launch, attempt): ranks
+        for one in launches
+        for attempt, ranks in declared_ranks(_names(store, tenant, one.run, one.launch)).items()
+    }
 
 
 def _names(store: Store, tenant: str, run: str, launch: str) -> list[keys.ManifestName]:

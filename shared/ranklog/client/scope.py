@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ranklog.answer.completeness import Window, judge_streams, with_skipped
+from ranklog.answer.completeness import Window, absent_ranks, judge_streams, with_skipped
 from ranklog.answer.deleted import Gone
 from ranklog.client.catalog import LINES, LINES_AND_POINTS, Kinds, Launch, Listing
 from ranklog.client.cursor import Cursor
 from ranklog.client.imported import load_promised, may_be_imported
+from ranklog.client.manifests import load_declared
 from ranklog.client.reader import Reader
 from ranklog.delete.tombstones import hidden_rows
 from ranklog.layout.claims import Claims
@@ -116,6 +117,7 @@ def open_scope(
         listing = replace(listing, defaulted=cursor.defaulted)
     scope = load_scope(reader, launches, listing)
     _judge_by_imports(reader, scope, points=points)
+    _judge_by_manifests(reader, scope)
     if scope.judged.state != "complete":
         scope.judged = replace(scope.judged, waiting=reader.waiting.load())
     fill_report(scope, report)
@@ -185,6 +187,27 @@ def _judge_by_imports(reader: Reader, scope: Scope, *, points: bool) -> None:
         reader.facts.put(place, known)
     scope.judged, unread = known
     scope.failed = [*scope.failed, *unread]
+
+
+def _judge_by_manifests(reader: Reader, scope: Scope) -> None:
+    """Ranks that manifests speak of are absent where markers name hours of a launch in which no index
+    has any stream of it: every index was lost, or is not committed yet."""
+    window = scope.window()
+    marked = [
+        one for one in scope.launches or () if one.late_days or any(map(window.has, one.hours))
+    ]
+    if not marked:
+        return
+    place = ("manifests", scope.place, tuple(scope.run_ids), window)
+    known = reader.facts.get(place)
+    if known is None:
+        read = {entry.stream.run_id for entry in scope.entries()}
+        unheard = [one for one in marked if one.run_id not in read]
+        declared = load_declared(reader.store, reader.tenant, unheard)
+        known = absent_ranks((), declared, scope.gone())
+        reader.facts.put(place, known)
+    absent = sorted({*scope.judged.absent, *known})
+    scope.judged = with_skipped(replace(scope.judged, absent=absent), ())
 
 
 def _overlaps(scope: Scope) -> tuple[dict[int, list[tuple[int, int, int]]], dict[str, Ranges]]:
