@@ -8,6 +8,8 @@ and of who asks. Frames are refused, lost after they were taken, delivered twice
 or after they did their work. Lines are deleted, and a run is let go of by retention, while all this goes on. At the
 end every line that a producer said must be there once, but for those that were deleted or are too old, which
 must be gone; and no process may have more than 1.05 times the memory it had after three tenths of the time.
+By then caches and merges have reached their bounds, which are small ones here (workers.py): under a server's
+own, minutes of lines fill no cache, and memory would tell nothing of leaks.
 Exits with 1 where one of these does not hold.
 """
 

@@ -23,9 +23,11 @@ from ranklog.client import Client
 from ranklog.client.indexes import IndexCache
 from ranklog.client.local import Local
 from ranklog.client.reader import Reader, local_reader
+from ranklog.compact import choose
 from ranklog.errors import RanklogError, Throttled, Unavailable
 from ranklog.ingest.local import ingest_stream
 from ranklog.limits import DAY_NS, HOUR_NS
+from ranklog.scan import columns, decoded, verify
 from ranklog.scan.engine import shared_engine
 from ranklog.scan.scatter import InProcess
 from ranklog.store.disk import DiskStore
@@ -35,7 +37,13 @@ from ranklog.upkeep.passes import compact_tenant, retain_tenant
 from tests.soak.producers import RUN
 
 TELL_S = 5.0
-CACHE_BYTES = 2 << 20
+# Bounds that a process reaches within days, so low that minutes do: what grows from then on is a leak, and no
+# cache that fills and no pass that has more to merge than the one before.
+INDEX_CACHE_BYTES = 512 << 10
+DECODED_BYTES = 2 << 20
+FOOTERS = 64
+CHECKED_RANGES = 1_024
+MERGED_TEXT_BYTES = 256 << 10
 KEEP_NS = DAY_NS  # by the rule of the brief run
 TENANT = "default"
 # Of a hundred calls of the store so many fail, half of them after they were done.
@@ -119,6 +127,8 @@ def ingest(store: DiskStore, options: argparse.Namespace) -> Callable[[], None]:
 
 
 def compact(store: DiskStore, options: argparse.Namespace) -> Callable[[], None]:
+    vars(choose)["COMPACT_TEXT_BYTES_MAX"] = MERGED_TEXT_BYTES
+
     def round_() -> None:
         # hours end during a soak only by the clock of who compacts
         now_ns = time.time_ns() + options.ahead_s * 10**9
@@ -132,9 +142,11 @@ def compact(store: DiskStore, options: argparse.Namespace) -> Callable[[], None]
 def query(store: DiskStore, options: argparse.Namespace) -> Callable[[], None]:
     """Ask; a line that is shown twice ends the soak."""
     client = Client(store=store, tenant=TENANT)
-    # caches that are full long before the memory is looked at first: what grows then is no cache
+    decoded.DECODED._bytes_max = DECODED_BYTES
+    verify._CHECKED._ranges_max = CHECKED_RANGES
+    vars(columns)["FOOTERS_KEPT_MAX"] = FOOTERS
     engine = shared_engine()
-    indexes = IndexCache(store, bytes_max=CACHE_BYTES)
+    indexes = IndexCache(store, bytes_max=INDEX_CACHE_BYTES)
     reader = Reader(store, TENANT, InProcess(store, engine), engine.matches, indexes)
     client._backend = Local(store, TENANT, reader)
     asked = [0]
