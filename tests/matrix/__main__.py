@@ -44,13 +44,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _play(where: Where, seeds: Sequence[int], workers: int, *, all_notes: bool) -> int:
     table = Table()
-    for result in run_seeds(where, seeds, workers):
-        table.add(result)
-        if result.notes:
-            _say(told(result, 1_000 if all_notes else 5))
-        if table.total.schedules % 20 == 0:
-            _say([f"{table.total.schedules} schedules, wrong: {dict(table.total.wrong)}"])
-    _say(table.render())
+    try:
+        for result in run_seeds(where, seeds, workers):
+            table.add(result)
+            if result.notes:
+                _say(told(result, 1_000 if all_notes else 5))
+            if table.total.schedules % 20 == 0:
+                _say([f"{table.total.schedules} schedules, wrong: {dict(table.total.wrong)}"])
+    finally:
+        _say(table.render())  # of a run that is ended before its time, too
     return 0 if table.is_clean else 1
 
 
