@@ -43,10 +43,9 @@ def test_some_schedules_lose_and_double_nothing(where: Where) -> None:
 
 
 @pytest.mark.sockets
-@pytest.mark.parametrize("name", ["tombstones-not-read", "acknowledged-before-commit"])
+@pytest.mark.parametrize("name", ["tombstones-not-read", "checkpoint-before-log"])
 def test_a_broken_rule_shows(where: Where, name: str) -> None:
-    [result] = run_seeds(where, [0], 1, name)
-    assert shows(result)
+    assert any(map(shows, run_seeds(where, range(4), 1, name)))
 
 
 def test_seeds_in_a_row_go_through_all_that_can_happen() -> None:
