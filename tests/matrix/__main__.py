@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help=f"break these rules (none: each of {', '.join(MUTATIONS)}), one at a time",
     )
     options = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # servers end with us
+    signal.signal(signal.SIGTERM, _end)
     seeds = range(options.first, options.first + options.schedules)
     if options.seed is not None:
         seeds = range(options.seed, options.seed + 1)
@@ -40,6 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             most = len(seeds) if options.seed is not None else MUTATION_SCHEDULES
             return _mutate(where, chosen, range(seeds[0], seeds[0] + most))
         return _play(where, seeds, options.workers, all_notes=options.seed is not None)
+
+
+def _end(*_: object) -> None:
+    """Servers end with us, however often we are told."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(143)
 
 
 def _play(where: Where, seeds: Sequence[int], workers: int, *, all_notes: bool) -> int:
