@@ -72,6 +72,8 @@ def test_an_empty_list_is_nothing_found(tmp_path: Path, capsys: pytest.CaptureFi
         (["create", "--scope", "root"], "no scope 'root'"),
         (["create", "--expires", "soon"], "--expires"),
         (["create", "--ingest", "--scope", "read"], "has no scope"),
+        (["create", "--tenant", ""], "without a name"),
+        (["create", "--ingest", "--tenant", ""], "without a name"),
         (["revoke", "0123456789ab"], "no ingest key"),
     ],
 )
