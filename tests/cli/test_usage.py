@@ -45,6 +45,32 @@ def test_runs_and_days_add_up_to_what_is_stored(
     assert set(report["stored_bytes_by_day"]) == {"2026-01-01"}
 
 
+def test_what_was_delivered_twice_counts_once(
+    where: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told() -> list[dict[str, object]]:
+        assert main(["streams", "--run", "job", *where, "--json"]) == 0
+        shown = capsys.readouterr().out.splitlines()
+        streams = [row for row in map(json.loads, shown) if "stream" in row]
+        return [run | {"stored_bytes": 0} for run in usage(capsys, *where)[:-1]] + streams
+
+    before = told()
+    record = Record(frame_of("acme", run="job", number=0), NOW_NS, "7")
+    store = DiskStore(str(tmp_path / "s"))
+    ingest_batch([record], store=store, source="s", first="7", last="7")
+    assert told() == before
+
+
+def test_a_run_that_is_named_is_shown_alone(
+    where: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [("acme", "job", 2), ("acme", "third", 3)]
+    records = [Record(frame_of(t, run=run, number=n), NOW_NS, str(n)) for t, run, n in runs]
+    store = DiskStore(str(tmp_path / "s"))
+    ingest_batch(records, store=store, source="s", first="2", last="3")  # in one segment
+    assert [run["run_id"] for run in usage(capsys, *where, "--run", "third")[:-1]] == ["third@l1"]
+
+
 def test_a_quota_is_set_and_lifted(where: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     last = usage(
         capsys, *where, "--quota", "scan_bytes_per_hour=5", "--quota", "requests_at_once=2"

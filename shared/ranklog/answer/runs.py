@@ -27,7 +27,8 @@ class StreamSum:
     stream: Stream
     stream_id: str
     ranges: list[tuple[int, int]] = field(default_factory=list)
-    text_bytes: int = 0
+    line_bytes: int = 0  # of all entries, those of lines that were stored twice too
+    point_bytes: int = 0
     first_ns: int | None = None
     last_ns: int | None = None
     last_iteration: int | None = None
@@ -46,9 +47,11 @@ class StreamSum:
 
     def add(self, entry: StreamEntry, *, points: bool = False) -> None:
         self.entries.append(entry)
-        if not points:
+        if points:
+            self.point_bytes += entry.text_bytes
+        else:
             self.ranges += entry.ranges
-        self.text_bytes += entry.text_bytes
+            self.line_bytes += entry.text_bytes
         self.first_ns = _least(self.first_ns, entry.min_ts)
         self.last_ns = _most(self.last_ns, entry.max_ts)
         self.last_iteration = _most(self.last_iteration, entry.max_iteration)
@@ -57,7 +60,22 @@ class StreamSum:
 
     @property
     def lines(self) -> int:
-        return sum(end - first for first, end in union(self.ranges))
+        return _size(union(self.ranges))
+
+    @property
+    def text_bytes(self) -> int:
+        """Of what was stored twice the share of its lines, or records, that are others."""
+        return self.line_text_bytes + _share(self.point_bytes, self.point_ranges)
+
+    @property
+    def line_text_bytes(self) -> int:
+        """The same, of lines alone."""
+        return _share(self.line_bytes, self.ranges)
+
+
+def _share(size: int, ranges: list[tuple[int, int]]) -> int:
+    rows = _size(ranges)
+    return size * _size(union(ranges)) // rows if rows else size
 
 
 def _size(ranges: Iterable[tuple[int, int]]) -> int:

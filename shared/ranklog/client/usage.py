@@ -7,17 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ranklog.answer.runs import sum_streams
 from ranklog.client.reader import Reader
-from ranklog.client.scope import open_scope
+from ranklog.client.scope import Scope, open_scope
 from ranklog.layout import keys
 from ranklog.layout.index import SegmentIndex
 from ranklog.model import query as q
 from ranklog.model.answer import Report
+from ranklog.model.index import StreamEntry
 
 
 @dataclass(slots=True)
 class RunUsage:
-    """One launch. `stored_bytes`: its share, by rows, of the segments that it is in."""
+    """One launch: lines, points and text that answers have; `stored_bytes`: its share, by rows, of the
+    segments that it is in."""
 
     lines: int = 0
     points: int = 0
@@ -61,25 +64,27 @@ def stored_usage(reader: Reader, query: q.Query) -> StoredUsage:
         if kind in ("data", "index"):
             usage.bytes_by_day[rest.partition("/")[0]] += info.length
     scope = open_scope(reader, query, None, Report(), points=True)
-    runs: defaultdict[str, RunUsage] = defaultdict(RunUsage)
-    _add(runs, scope.indexes, points=False)
-    _add(runs, scope.points, points=True)
-    usage.runs = dict(sorted(runs.items()))
+    usage.runs = _by_run(scope)
     return usage
 
 
-def _add(
-    runs: defaultdict[str, RunUsage], indexes: Mapping[int, SegmentIndex], *, points: bool
-) -> None:
-    for index in indexes.values():
-        head = index.head
-        length = 0 if head.segment is None else head.segment.length
-        rows = sum(entry.lines for entry in head.streams)
-        for entry in head.streams:
-            run = runs[f"{entry.stream.run}@{entry.stream.launch}"]
-            if points:
-                run.points += entry.lines
-            else:
-                run.lines += entry.lines
-                run.text_bytes += entry.text_bytes
-            run.stored_bytes += length * entry.lines / rows if rows else 0.0
+def _by_run(scope: Scope) -> dict[str, RunUsage]:
+    """What was stored twice counts once, but for `stored_bytes`."""
+    runs: defaultdict[str, RunUsage] = defaultdict(RunUsage)
+    points = _entries(scope, scope.points)
+    for item in sum_streams(_entries(scope, scope.indexes), points, scope.gone()):
+        run = runs[item.stream.run_id]
+        run.lines += item.lines
+        run.points += item.points
+        run.text_bytes += item.line_text_bytes
+    for index in (*scope.indexes.values(), *scope.points.values()):
+        length = 0 if index.head.segment is None else index.head.segment.length
+        rows = sum(entry.lines for entry in index.head.streams)
+        for entry in filter(scope.holds, index.head.streams):
+            share = entry.lines / rows if rows else 0.0
+            runs[entry.stream.run_id].stored_bytes += length * share
+    return dict(sorted(runs.items()))
+
+
+def _entries(scope: Scope, indexes: Mapping[int, SegmentIndex]) -> list[StreamEntry]:
+    return [e for index in indexes.values() for e in index.head.streams if scope.holds(e)]
