@@ -60,8 +60,6 @@ def _create(
     scopes: frozenset[str] = frozenset(),
     expires_ns: int | None = None,
 ) -> tuple[str, KeyRecord]:
-    if not tenant:  # such as an empty variable's: a key could not name it
-        raise BadInput("a key of a tenant without a name", hint="--tenant NAME")
     if sum(1 for _ in store.list(keys.access_prefix(tenant, kind))) >= KEYS_PER_TENANT_MAX:
         raise TooLarge(
             f"tenant {tenant!r} has {KEYS_PER_TENANT_MAX} {kind} keys",

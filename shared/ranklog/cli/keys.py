@@ -35,6 +35,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 def _create(arguments: argparse.Namespace, console: Console, store: Store, tenant: str) -> int:
     from ranklog.access.manage import create_api_key, create_ingest_key
 
+    if not tenant:  # of a variable that is empty: the text of a key can't name it
+        raise BadInput("a key of a tenant without a name", hint="--tenant NAME")
     now_ns, name = time.time_ns(), arguments.name or ""
     if arguments.ingest:
         if arguments.scope or arguments.expires:
