@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from ranklog.access.meter import Meter
+from ranklog.access.policy import Policy, Quotas, write_policy
 from ranklog.cli.main import main
+from ranklog.ingest.allowance import Allowance
 from ranklog.ingest.batch import ingest_batch
+from ranklog.ingest.waiting import list_waiting
 from ranklog.model.record import Record
 from ranklog.store.disk import DiskStore
 from ranklog.stream.frames import encode_frame
@@ -55,6 +59,28 @@ def test_an_hour_is_merged_and_answers_as_before(
     assert run(folder, "search", "line", "--json", "--run", "llama") == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [one["text"] for one in found if "text" in one] == [f"line {i}" for i in range(5)]
+
+
+def test_what_waited_for_the_quota_is_stored_by_a_pass_that_may_write(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = DiskStore(folder, sync=False)
+    write_policy(store, "acme", Policy(quotas=Quotas(ingest_bytes_per_hour=1)))
+    data = encode_frame(make_frame([Row("line 5")], first_seq={STREAM: 5}))
+    for name in "89":  # the first still has room
+        allowance = Allowance(Meter(store, process=name, resume=True))
+        record = Record(data, T0, name)
+        ingest_batch([record], store=store, allowance=allowance, source="k", first=name, last=name)
+        allowance.meter.flush()
+    parked = len(list(list_waiting(store, "acme")))
+    assert parked
+    write_policy(store, "acme", Policy())
+
+    assert run(folder, "compact", "--dry-run") == 0
+    assert len(list(list_waiting(store, "acme"))) == parked
+    assert run(folder, "compact") == 0
+    assert f"stored {parked} frames that waited for the quota, 0 wait" in capsys.readouterr().err
+    assert not list(list_waiting(store, "acme"))
 
 
 def test_an_hour_that_is_none_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

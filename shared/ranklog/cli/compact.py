@@ -19,9 +19,16 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     """One pass. It can be stopped, repeated and run beside others at any time."""
     from ranklog.compact.compacting import Compactor
     from ranklog.delete.tombstones import load
+    from ranklog.upkeep.frames import release_tenant
 
     store, tenant = open_store_of(arguments, create=False)
     hours = None if arguments.hour is None else [_hour(text) for text in arguments.hour]
+    if hours is None and not arguments.dry_run:
+        freed = release_tenant(store, tenant)
+        if freed.frames:
+            console.note(
+                f"stored {freed.frames:,} frames that waited for the quota, {freed.left:,} wait"
+            )
     hidden = load(store, tenant).hidden
     compactor = Compactor(store, tenant, time.time_ns(), hidden, arguments.dry_run)
     report = compactor.run(hours)
