@@ -13,22 +13,18 @@ from ranklog.errors import BadInput
 
 if TYPE_CHECKING:
     from ranklog.compact.compacting import CompactReport
+    from ranklog.store.protocol import Store
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """One pass. It can be stopped, repeated and run beside others at any time."""
     from ranklog.compact.compacting import Compactor
     from ranklog.delete.tombstones import load
-    from ranklog.upkeep.frames import release_tenant
 
     store, tenant = open_store_of(arguments, create=False)
     hours = None if arguments.hour is None else [_hour(text) for text in arguments.hour]
     if hours is None and not arguments.dry_run:
-        freed = release_tenant(store, tenant)
-        if freed.frames:
-            console.note(
-                f"stored {freed.frames:,} frames that waited for the quota, {freed.left:,} wait"
-            )
+        _release(store, tenant, console)
     hidden = load(store, tenant).hidden
     compactor = Compactor(store, tenant, time.time_ns(), hidden, arguments.dry_run)
     report = compactor.run(hours)
@@ -39,6 +35,26 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     for key, reason in report.failed.items():
         console.note(f"left as it is: {key}: {reason}")
     return FOUND
+
+
+def _release(store: Store, tenant: str, console: Console) -> None:
+    """Store what waits for the tenant's quota, as far as this hour has room."""
+    from ranklog.access.meter import Meter
+    from ranklog.ingest.allowance import Allowance
+    from ranklog.ingest.tenant_rules import TenantRules
+    from ranklog.ingest.waiting import list_waiting, release
+
+    if next(iter(list_waiting(store, tenant)), None) is None:
+        return
+    allowance = Allowance(Meter(store))
+    try:
+        freed = release(store, tenant, allowance=allowance, rules=TenantRules(store))
+    finally:
+        allowance.meter.flush()
+    if freed.frames:
+        console.note(
+            f"stored {freed.frames:,} frames that waited for the quota, {freed.left:,} wait"
+        )
 
 
 def _hour(text: str) -> int:
