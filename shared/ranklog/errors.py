@@ -140,8 +140,15 @@ class OverQuota(Throttled):
 
     kind = "over_quota"
 
-    def __init__(self, message: str, *, hint: str | None = None, retry_after_s: int = 1) -> None:
-        super().__init__(message, hint=hint)
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        position: int | None = None,
+        retry_after_s: int = 1,
+    ) -> None:
+        super().__init__(message, hint=hint, position=position)
         self.retry_after_s = retry_after_s
 
 

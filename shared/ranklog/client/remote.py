@@ -86,7 +86,11 @@ class Remote:
                 yield answer
         except urllib.error.HTTPError as error:
             with error:
-                raise _problem(error.code, error.read()) from error
+                problem = _problem(error.code, error.read())
+                wait_s = error.headers.get("Retry-After") or ""
+                if isinstance(problem, errors.OverQuota) and wait_s.isdecimal():
+                    problem.retry_after_s = int(wait_s)
+                raise problem from error
         except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
             cause = getattr(error, "reason", error)
             why = getattr(cause, "strerror", None) or cause
