@@ -242,6 +242,9 @@ SQL_MEMORY_BYTES_MAX = 2 * 1024 * MIB
 # count. Over either it is refused.
 SQL_BYTES_MAX = 64 * KIB
 SQL_RESULT_BYTES_MAX = 512 * MIB
+# A statement has the time of a task, or what --timeout says; then DuckDB is asked to stop for so long,
+# and is left to itself where it does not: the error is raised without it.
+SQL_STOP_S_MAX = 5.0
 # Other ranks whose values tell how odd a compared one is, and lines read of them.
 COMPARE_PEERS_MAX = 6
 COMPARE_PEER_LINES_MAX = 50_000

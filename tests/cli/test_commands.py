@@ -359,6 +359,13 @@ def test_sql_answers_rows(ranklog: Any) -> None:
     assert ranklog("sql", "SELECT nonsense FROM lines").code == 2
 
 
+def test_sql_that_never_ends_is_an_error_after_its_time(ranklog: Any) -> None:
+    endless = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT max(n) FROM t"
+    found = ranklog("sql", endless, "--run", "job", "--timeout", "0.3")
+    assert found.code == 2
+    assert "the statement took over 0.3 s" in found.err
+
+
 def test_rules_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "rules.json"
     rule = {

@@ -231,7 +231,7 @@ COMMANDS: tuple[Command, ...] = (
         "sql",
         "answers DuckDB SQL over the view lines, read-only",
         "ranklog.cli.sql",
-        READING,
+        READING + flags.SQL,
         (Positional("SELECT", "the statement", many=True),),
         example="ranklog sql 'SELECT rank, count(*) FROM lines GROUP BY rank' --run llama-8b",
     ),

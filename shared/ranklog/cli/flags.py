@@ -309,6 +309,8 @@ SERIES = (
     Flag("--timeout", "answer after S seconds with what was read by then", "S", type=seconds),
 )
 
+SQL = (Flag("--timeout", "give up after S seconds (default: 120)", "S", type=seconds),)
+
 DOCTOR = (
     Flag("--destination", "where lines would go (default: $RANKLOG_DESTINATION)", "URL"),
     Flag("--spool", "where they would wait (default: $RANKLOG_SPOOL)", "DIR"),

@@ -23,7 +23,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if not statement:
         raise BadInput("which statement?", hint="ranklog sql 'SELECT count(*) FROM lines'")
     zone = zone_of(arguments.tz)
-    answer = open_client(arguments).sql(statement, **restrictions(arguments))
+    client = open_client(arguments)
+    answer = client.sql(statement, timeout_s=arguments.timeout, **restrictions(arguments))
     rows = list(answer.rows())
     if console.json:
         for row in rows:

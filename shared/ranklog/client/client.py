@@ -95,7 +95,7 @@ class Backend(Protocol):
         self, query: str, given: Restrictions, out: Path, format: str, pin: str | None
     ) -> Listing: ...
 
-    def sql(self, statement: str, given: Restrictions) -> SqlAnswer: ...
+    def sql(self, statement: str, given: Restrictions, timeout_s: float | None) -> SqlAnswer: ...
 
     def tail(self, query: str, given: Restrictions) -> Iterator[TailItem]: ...
 
@@ -418,9 +418,12 @@ class Client:
 
         return deliver(out, lambda into: self._backend.export(query, given, into, format, pin))
 
-    def sql(self, statement: str, **given: Unpack[Restrictions]) -> SqlAnswer:
-        """DuckDB SQL over the views `lines` and `points`, read-only; run and bounds as in search."""
-        return self._backend.sql(statement, given)
+    def sql(
+        self, statement: str, *, timeout_s: float | None = None, **given: Unpack[Restrictions]
+    ) -> SqlAnswer:
+        """DuckDB SQL over the views `lines` and `points`, read-only; run and bounds as in search.
+        Raises TooLarge for a statement that takes longer than `timeout_s` (default: 120)."""
+        return self._backend.sql(statement, given, timeout_s)
 
     def tail(self, query: str = "", **given: Unpack[Restrictions]) -> Iterator[TailItem]:
         """New lines from now on, for ever: each once, in order within its stream. A stream waits at

@@ -261,10 +261,12 @@ class Local:
             return watch_page(self.reader, asked, cursor, wait_s=wait_s, rows=rows)
         return tail_page(self.reader, asked, cursor, wait_s=wait_s, rows=rows)
 
-    def sql(self, statement: str, given: Restrictions) -> Any:
+    def sql(self, statement: str, given: Restrictions, timeout_s: float | None) -> Any:
         from ranklog.client.sql import run_sql
+        from ranklog.client.words import check_timeout
 
-        return run_sql(self.reader, statement, self._query("", given))
+        query = self._query("", given, timeout_s=check_timeout(timeout_s))
+        return run_sql(self.reader, statement, query)
 
 
 @contextmanager

@@ -358,7 +358,7 @@ class Remote:
         news = [StreamNews(**item) for item in found["streams"]] if watch else None
         return TailPage(items, found["next"], news)
 
-    def sql(self, statement: str, given: Restrictions) -> Any:
+    def sql(self, statement: str, given: Restrictions, timeout_s: float | None) -> Any:
         raise errors.BadInput("sql works on a store, not through an API", hint="name the store")
 
     def _listing(self, method: str, path: str, name: str, words: dict[str, Any]) -> Listing:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +34,7 @@ from ranklog.client.relation import (
 from ranklog.client.scope import Scope, open_scope
 from ranklog.client.search import timed
 from ranklog.client.sql_gate import check_statement
+from ranklog.client.sql_rows import Database
 from ranklog.errors import BadQuery, Corrupt, TooLarge, Unavailable
 from ranklog.layout.index import SegmentIndex
 from ranklog.model import query as q
@@ -42,7 +42,7 @@ from ranklog.model.answer import Completeness, Report
 from ranklog.plan.point_scan import whole_scan
 from ranklog.plan.segments import Kept, plan_scan
 from ranklog.plan.tasks import Lines, SegmentScan
-from ranklog.scan.engine import interrupted_after, reason
+from ranklog.scan.engine import reason
 from ranklog.scan.fields import text_literal
 from ranklog.scan.files import RangedObject
 from ranklog.scan.filesystem import RangedFiles
@@ -57,8 +57,6 @@ SELECT make_timestamp_ns(0) AS ts, 0::BIGINT AS ts_ns, ''::VARCHAR AS run, ''::V
   0::BIGINT AS iteration, ''::VARCHAR AS text, false AS copy, ''::VARCHAR AS source,
   0::SMALLINT AS flags WHERE false
 """
-# Rows that are taken from DuckDB at once.
-_BATCH_ROWS = 65_536
 
 
 @dataclass(slots=True)
@@ -96,11 +94,13 @@ def _whole_times(column: pa.Array) -> pa.Array:
 
 
 def run_sql(reader: Reader, statement: str, query: q.Query) -> SqlAnswer:
-    """Run one SELECT over the lines and points in scope. Raises BadQuery, Corrupt, Unavailable."""
+    """Run one SELECT over the lines and points in scope, for `query.timeout_s` at most.
+    Raises BadQuery, TooLarge, Corrupt, Unavailable."""
     report = Report()
     with timed(report, "list"):
         scope = open_scope(reader, query, None, report, points=True)
-    connection = duckdb.connect(":memory:")
+    database = Database()
+    connection = database.connection
     files = RangedFiles()
     try:
         check_statement(connection, statement)
@@ -112,11 +112,9 @@ def run_sql(reader: Reader, statement: str, query: q.Query) -> SqlAnswer:
         _create_lines(connection, scope, paths)
         _create_points(connection, scope, points)
         _lock(connection, [*paths.values(), *points.values()])
-        with timed(report, "scan"), interrupted_after(connection, reader.deadline_s):
-            table = _fetch(connection, statement)
+        with timed(report, "scan"):
+            table = database.fetch(statement, _seconds(reader, query))
         _refuse_damage(files)
-    except duckdb.InterruptException as error:
-        raise Unavailable(f"the statement took over {reader.deadline_s:g} s") from error
     except duckdb.OutOfMemoryException as error:
         raise TooLarge(
             f"the statement needs over {limits.SQL_MEMORY_BYTES_MAX // limits.MIB} MiB of memory",
@@ -131,47 +129,17 @@ def run_sql(reader: Reader, statement: str, query: q.Query) -> SqlAnswer:
             reason(error), hint="DuckDB's SQL over the views lines and points"
         ) from error
     finally:
-        connection.close()
+        database.close()
         files.pool.shutdown(wait=False)
     return SqlAnswer(table, report, scope.completeness([]))
 
 
-def _fetch(connection: duckdb.DuckDBPyConnection, statement: str) -> pa.Table:
-    """The whole answer. DuckDB works in a thread of its own, so that Ctrl-C reaches this one."""
-    with ThreadPoolExecutor(1, "ranklog-sql") as pool:
-        work = pool.submit(_gather, connection, statement)
-        try:
-            return work.result()
-        except KeyboardInterrupt:
-            connection.interrupt()
-            raise
-
-
-def _gather(connection: duckdb.DuckDBPyConnection, statement: str) -> pa.Table:
-    """The rows, as far as they fit. Raises TooLarge."""
-    reader = connection.sql(statement).to_arrow_reader(_BATCH_ROWS)
-    batches, held = [], 0
-    for batch in _translated(reader):
-        held += batch.nbytes
-        if held > limits.SQL_RESULT_BYTES_MAX:
-            raise TooLarge(
-                f"an answer of over {limits.SQL_RESULT_BYTES_MAX // limits.MIB} MiB",
-                hint="aggregate, select fewer columns, or LIMIT",
-            )
-        batches.append(batch)
-    return pa.Table.from_batches(batches, reader.schema)
-
-
-def _translated(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-    """Batches; what DuckDB raises after the first comes through Arrow, as text."""
-    try:
-        yield from reader
-    except (OSError, pa.ArrowException) as error:
-        if "INTERRUPT Error" in str(error):
-            raise duckdb.InterruptException("Interrupted!") from error
-        if "Out of Memory" in str(error):
-            raise duckdb.OutOfMemoryException(str(error)) from error
-        raise duckdb.ConversionException(str(error)) from error
+def _seconds(reader: Reader, query: q.Query) -> float:
+    """Time of the statement: what was asked for, as far as the process that answers has it."""
+    if query.timeout_s is None:
+        return reader.deadline_s
+    left_s = reader.seconds_left
+    return query.timeout_s if left_s is None else min(query.timeout_s, left_s())
 
 
 def _segment_paths(
