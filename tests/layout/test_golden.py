@@ -21,6 +21,7 @@ import zstandard
 
 from ranklog.layout.index import SegmentIndex
 from ranklog.layout.schema import STREAMS_METADATA, VERSION_METADATA
+from ranklog.model.frame import Drop
 from ranklog.model.index import FrameRef
 from tests.ingest.frames import T0, Row, stream
 from tests.layout.test_index import GRAMS, HEAD, ROWS, SITES, SUMS, TEMPLATES
@@ -50,6 +51,15 @@ FRAMES_5 = (
         7,
     ),
     FrameRef("import-x", 1, "0b" * 16),
+)
+DROPS_5 = (
+    Drop(12, "quota"),
+    Drop(5, "progress", ("0a", 2)),
+    Drop(7, "quota", ("0a", 2)),
+    Drop(1, "quota", ("0c", 9)),
+)
+HEAD_5 = replace(
+    HEAD, frames=FRAMES_5, streams=(replace(HEAD.streams[0], drops=DROPS_5), *HEAD.streams[1:])
 )
 SITES_5 = (SITES[0], replace(SITES[1], ranks=((5, 1),)))
 
@@ -91,7 +101,7 @@ def test_an_index_with_grams_reads_as_it_did() -> None:
 def test_an_index_of_version_5_reads_as_it_did() -> None:
     index = SegmentIndex.open((GOLDEN / "line-v5.idx").read_bytes(), "k")
     index.check()
-    assert (index.head, index.sums) == (replace(HEAD, frames=FRAMES_5), SUMS)
+    assert (index.head, index.sums) == (HEAD_5, SUMS)
     assert (index.templates, index.template_rows, index.sites) == (TEMPLATES, ROWS, SITES_5)
     assert (index.longest_mixed, index.footer_bytes) == (b"\x00\x05\x00", 10)
     assert index.longest_variables == (b"", b"\x07", b"")
@@ -104,8 +114,8 @@ def test_frames_of_version_5_are_laid_out_as_documented() -> None:
     packed = zstandard.ZstdDecompressor().decompress(sections[b"fram"])
     assert msgpack.unpackb(packed) == [
         3,
-        [b"\x0a", "import-x"],  # agents; as bytes where they are hexadecimal
-        [1, [0, 0, 1]],
+        ["import-x"],  # agents that the head does not name: the third
+        [1, [0, 0, 2]],
         [1, [1, 2, 1]],  # numbers
         b"\xff" * 16 + bytes(16) + b"\x0b" * 16,  # hashes of headers
         [1, [-2, 0, -1]],  # header before: elsewhere, the first one's, none
@@ -141,6 +151,16 @@ def test_heads_of_version_5_are_laid_out_as_documented() -> None:
     assert head["runs"] == [[2, 1, 1, True, b"\x00\x01"], [2, 1, 1, False, b"\x01\x00"]]
     # two fences of the first stream: stream, hour, ranges
     assert head["streams"]["fences"] == [2, [0, 0], [1, [3, 4]], [1, [[0, 5], []]]]
+    # four drops of the first stream: stream, lines, reason, agents, whose frame (-1: unknown), number
+    assert head["streams"]["drops"] == [
+        4,
+        [0, 0],
+        [1, [12, 5, 7, 1]],
+        [1, ["quota", "progress", "quota", "quota"]],
+        [b"\x0a", b"\x0c"],
+        [1, [-1, 0, 0, 1]],
+        [1, [0, 2, 2, 9]],
+    ]
     # two columns, four bytes before the first
     assert head["groups"]["chunks"] == [[10, 30, 4], [1, 1, 44]]
 

@@ -91,7 +91,7 @@ def judge_streams(
         if doubt or not _proven(state, window):
             result.behind.append(_named(state, seq=state.reached, ts_ns=state.last_ts))
         result.dropped += [
-            _named(state, lines=lines, reason=why) for why, lines in sorted(state.drops.items())
+            _named(state, lines=lines, reason=why) for why, lines in state.drops.by_reason().items()
         ]
         result.conflicts += [
             _named(state, first_seq=a, last_seq=b - 1) for a, b in _conflicts(state, contested)

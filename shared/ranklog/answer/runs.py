@@ -55,7 +55,7 @@ class StreamSum:
         self.first_ns = _least(self.first_ns, entry.min_ts)
         self.last_ns = _most(self.last_ns, entry.max_ts)
         self.last_iteration = _most(self.last_iteration, entry.max_iteration)
-        if entry.end is not None:
+        if entry.end is not None and (self.end is None or entry.end.end_seq > self.end.end_seq):
             self.end = entry.end
 
     @property

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ranklog.answer.deleted import Gone, finite_end
+from ranklog.layout.drops import Drops
 from ranklog.limits import HOUR_NS
 from ranklog.model.frame import StreamEnd
 from ranklog.model.index import StreamEntry
@@ -72,7 +73,7 @@ class StreamState:
     stream_id: str
     parts: list[Part] = field(default_factory=list)
     fences: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
-    drops: dict[str, int] = field(default_factory=dict)
+    drops: Drops = field(default_factory=Drops)
     end: StreamEnd | None = None
     ranks: set[int] = field(default_factory=set)  # its own, and those of labelled lines
     reached: int = 0  # first seq that nobody has seen
@@ -102,8 +103,8 @@ class StreamState:
         for fence in entry.fences:
             # what an older heartbeat said of the hour is part of what a newer one says
             self.fences.setdefault(fence.hour, []).extend(fence.ranges)
-        for drop in entry.drops:
-            self.drops[drop.reason] = self.drops.get(drop.reason, 0) + drop.lines
+        if entry.drops:
+            self.drops.add(entry.drops)
         if entry.end is not None and (self.end is None or entry.end.end_seq > self.end.end_seq):
             self.end = entry.end
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, overload
 
+from ranklog.layout.drops import packed_agent, shown_agent
 from ranklog.layout.packed import pack_column, unpack_column
 from ranklog.model.index import Contested, FrameRef
 
@@ -53,16 +54,21 @@ class FrameRefs(Sequence[FrameRef]):
         return repr(self._all())
 
 
-def frames_to_list(frames: Sequence[FrameRef], known: Sequence[str]) -> list[Any]:
-    """What msgpack writes; `known`: streams of the index, which are named by their place there."""
+def frames_to_list(
+    frames: Sequence[FrameRef], known: Sequence[str], told: Sequence[str] = ()
+) -> list[Any]:
+    """What msgpack writes; `known`: streams of the index, `told`: agents that its head names; both are
+    named by their place there."""
     headers = {_hash(frame.header_hash): at for at, frame in enumerate(frames)}
     before = [_place(headers, frame.previous) for frame in frames]
-    agents = {name: at for at, name in enumerate(dict.fromkeys(f.agent for f in frames))}
+    agents = {
+        name: at for at, name in enumerate(dict.fromkeys([*told, *(f.agent for f in frames)]))
+    }
     parts = [part for frame in frames for part in frame.parts or ()]
     places = {name: at for at, name in enumerate(dict.fromkeys([*known, *(p[0] for p in parts)]))}
     return [
         len(frames),
-        [_packed_name(name) for name in agents],
+        [packed_agent(name) for name in list(agents)[len(told) :]],
         pack_column([agents[frame.agent] for frame in frames]),
         pack_column([frame.number for frame in frames]),
         b"".join(_hash(frame.header_hash) for frame in frames),
@@ -82,10 +88,12 @@ def frames_to_list(frames: Sequence[FrameRef], known: Sequence[str]) -> list[Any
     ]
 
 
-def frames_from_list(data: Sequence[Any], known: Sequence[str]) -> tuple[FrameRef, ...]:
+def frames_from_list(
+    data: Sequence[Any], known: Sequence[str], told: Sequence[str] = ()
+) -> tuple[FrameRef, ...]:
     """Inverse of `frames_to_list`. Raises ValueError, TypeError, IndexError on damage."""
     count, names, of, numbers, headers, before, others, payload, dropped, sizes, *rest = data
-    agents = [_shown_name(name) for name in names]
+    agents = [*told, *map(shown_agent, names)]
     hashes = _split(headers, count)
     elsewhere = iter(_split(others, len(others) // _HASH_BYTES))
     previous = [
@@ -127,19 +135,6 @@ def _parts(
 
 def _place(headers: dict[bytes, int], previous: str) -> int:
     return headers.get(_hash(previous), _ELSEWHERE) if previous else _NOWHERE
-
-
-def _packed_name(name: str) -> str | bytes:
-    """As bytes where it is hexadecimal, as agents' names are."""
-    try:
-        packed = bytes.fromhex(name)
-    except ValueError:
-        return name
-    return packed if packed.hex() == name else name
-
-
-def _shown_name(name: str | bytes) -> str:
-    return name.hex() if isinstance(name, bytes) else name
 
 
 def _split(data: bytes, count: int) -> list[str]:

@@ -28,6 +28,7 @@ import zstandard
 
 from ranklog.errors import Corrupt, NewerVersion
 from ranklog.layout import bloom, tokens_pure
+from ranklog.layout.drops import agents_in, agents_named
 from ranklog.layout.frame_refs import FrameRefs, frames_from_list, frames_to_list
 from ranklog.layout.grams import (
     ALL_TOKENS,
@@ -118,7 +119,8 @@ def encode_index(
         sections[_BLOOMS] = blooms
     if head.frames:
         known = [entry.stream_id for entry in head.streams]
-        sections[_FRAMES] = packed(frames_to_list(head.frames, known))
+        told = agents_named(head.streams)
+        sections[_FRAMES] = packed(frames_to_list(head.frames, known, told))
     if sums:
         sections[_SUMS] = struct.pack(f"<{len(sums)}I", *sums)
     if row_sums:
@@ -209,7 +211,8 @@ class SegmentIndex:
             return ()
         offset, length, crc = self._sections[_FRAMES]
         data = self.data[offset : offset + length]  # a part, so that no cycle holds the index
-        return FrameRefs(partial(_read_frames, data, crc, self.key, head["streams"]["ids"]))
+        ids, told = head["streams"]["ids"], agents_in(head["streams"]["drops"])
+        return FrameRefs(partial(_read_frames, data, crc, self.key, ids, told))
 
     @cached_property
     def templates(self) -> tuple[str, ...]:
@@ -381,12 +384,14 @@ class SegmentIndex:
         return parsed(self._stored(tag), tag, self.key, parse)
 
 
-def _read_frames(data: bytes, crc: int, key: str, ids: bytes) -> tuple[FrameRef, ...]:
-    """`ids`: of the index's streams, 16 bytes each."""
+def _read_frames(
+    data: bytes, crc: int, key: str, ids: bytes, told: Sequence[str]
+) -> tuple[FrameRef, ...]:
+    """`ids`: of the index's streams, 16 bytes each; `told`: agents that its head names."""
     text = ids.hex()
     known = [text[at : at + 32] for at in range(0, len(text), 32)]
     stored = sound(data, len(data), crc, _FRAMES, key)
-    return parsed(stored, _FRAMES, key, lambda found: frames_from_list(unpack(found), known))
+    return parsed(stored, _FRAMES, key, lambda found: frames_from_list(unpack(found), known, told))
 
 
 # --- template rows ------------------------------------------------------------------------------

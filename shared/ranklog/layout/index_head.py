@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from ranklog import limits
+from ranklog.layout.drops import drops_from_columns, drops_to_columns
 from ranklog.layout.frame_refs import contested_from_map, contested_to_map, frames_from_head
 from ranklog.layout.packed import pack_column, pack_pairs, unpack_column, unpack_pairs
 from ranklog.model.frame import Drop, Fence, StreamEnd
@@ -98,9 +99,7 @@ def _streams_to_map(entries: Sequence[StreamEntry]) -> dict[str, Any]:
         "ranks": pack_column([pack_pairs(e.ranks) for e in entries]),
         # Sparse: most streams have none of these in a batch.
         "fences": _fences_to_columns(entries),
-        "drops": [
-            [i, [[d.lines, d.reason] for d in e.drops]] for i, e in enumerate(entries) if e.drops
-        ],
+        "drops": drops_to_columns(entries),
         "ends": [[i, e.end.end_seq, e.end.exit_code] for i, e in enumerate(entries) if e.end],
         **({"alive": alive} if alive else {}),
         **_passes_to_map(entries),
@@ -131,6 +130,12 @@ def _fences_from_map(data: Sequence[Any], version: int) -> dict[int, tuple[Fence
         ):
             found[i] = (*found.get(i, ()), Fence(hour, _pairs(ranges)))
     return found
+
+
+def _drops_from_map(data: Sequence[Any], version: int) -> dict[int, tuple[Drop, ...]]:
+    if version < VERSION_APART:
+        return {i: tuple(Drop(n, reason) for n, reason in items) for i, items in data}
+    return drops_from_columns(data)
 
 
 def _passes_to_map(entries: Sequence[StreamEntry]) -> dict[str, Any]:
@@ -165,7 +170,7 @@ def _streams_from_map(data: dict[str, Any], version: int) -> tuple[StreamEntry, 
     ranges = map(_pairs, unpack_column(data["ranges"], count))
     ranks = map(_pairs if version == 1 else unpack_pairs, unpack_column(data["ranks"], count))
     fences = _fences_from_map(data["fences"], version)
-    drops = {i: tuple(Drop(n, reason) for n, reason in items) for i, items in data["drops"]}
+    drops = _drops_from_map(data["drops"], version)
     alive = dict(data.get("alive", ()))  # indexes of before have none
     ends = {i: StreamEnd(end, code) for i, end, code in data["ends"]}
     return tuple(

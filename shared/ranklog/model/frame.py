@@ -40,10 +40,15 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Lines that a policy dropped before they got a seq."""
+    """Lines that a policy dropped before they got a seq, or that were too old to be stored.
+
+    `frame`: in an index (agent, number) of the frame that told it; None in a frame itself, and in indexes
+    of before.
+    """
 
     lines: int
     reason: str
+    frame: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
