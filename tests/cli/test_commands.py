@@ -591,7 +591,7 @@ def test_a_local_stream_is_ingested_once(
     disk.put("key", encode_frame(make_frame([Row("hello")])))
     words = ["ingest", str(tmp_path / "stream"), "--store", store]
     assert main(words) == 0
-    assert "1 line stored" in capsys.readouterr().out
+    assert "1 line ingested" in capsys.readouterr().out
     assert main(words) == 0
     assert "nothing new" in capsys.readouterr().err
     assert main(["search", "hello", "--store", store, "--tenant", "acme", "--count"]) == 0

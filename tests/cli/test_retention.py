@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,10 @@ import pytest
 from ranklog.api.sinks import StoreFrames
 from ranklog.cli.main import main
 from ranklog.store.open import open_store
+from ranklog.stream.disk import DiskStream
+from ranklog.stream.frames import encode_frame
 from tests.api.job import NOW_NS, frame_of
+from tests.ingest.frames import Row, make_frame
 
 
 @pytest.fixture
@@ -48,3 +52,46 @@ def test_a_rule_is_set_shown_applied_and_cleared(
 @pytest.mark.parametrize("words", [["set"], ["set", "soon"], ["set", "1h"], ["apply", "1d"], ["x"]])
 def test_what_is_no_rule_is_refused(words: list[str], store: str) -> None:
     assert main(["retention", *words, "--store", store]) == 2
+
+
+def test_an_import_does_not_call_stored_what_is_too_old(
+    capsys: pytest.CaptureFixture[str], store: str, tmp_path: Path
+) -> None:
+    old, new = tmp_path / "old.log", tmp_path / "new.log"
+    old.write_text("".join(f"2001-01-01 00:00:0{k},000 INFO step {k}\n" for k in range(5)))
+    now = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
+    new.write_text(f"{now},000 INFO step 9\n")
+    assert main(["retention", "set", "1d", "--who", "ada", "--store", store]) == 0
+    capsys.readouterr()
+    words = ["import", str(old), str(new), "--run", "r", "--store", store]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "r@import: 1 lines stored, 5 refused: older than is kept (" in said
+    assert main([*words, "--json", "--launch", "2"]) == 0
+    *files, last = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [(file["lines"], file["stored"], file["refused"]) for file in files] == [
+        (5, 0, 5),
+        (1, 1, 0),
+    ]
+    assert (last["report"]["stored"], last["report"]["refused"]) == (1, 5)
+
+
+def test_ingest_says_what_it_refused_and_what_came_twice(
+    capsys: pytest.CaptureFixture[str], store: str, tmp_path: Path
+) -> None:
+    stream = DiskStream(tmp_path / "stream")
+    day_ns = 86_400 * 10**9
+    rows = [Row(f"l{k}", ts=time.time_ns() - k * 3 * day_ns) for k in range(3)]
+    frame = make_frame(rows)
+    stream.put("k", encode_frame(frame))
+    tenant = frame.tenant
+    at = ("--store", store, "--tenant", tenant)
+    assert main(["retention", "set", "1d", "--who", "ada", *at]) == 0
+    capsys.readouterr()
+    assert main(["ingest", str(tmp_path / "stream"), "--store", store]) == 0
+    assert capsys.readouterr().out.startswith("1 line ingested, 2 refused: older than is kept (")
+    [kept] = (tmp_path / "stream").glob("consumers/*")
+    kept.unlink()
+    assert main(["ingest", str(tmp_path / "stream"), "--store", store]) == 0
+    again = capsys.readouterr().out
+    assert again.startswith("0 lines ingested, 1 known from an earlier attempt, 2 refused")

@@ -102,15 +102,19 @@ def _show(console: Console, report: ImportReport) -> None:
         print_table(console, heads, rows, wide=0, keep_end=True)
     # What a file was taken for is news where it brought some.
     remarks = [
-        f"{file.path}: {text}" for file in report.files if file.stored for text in file.notes
+        f"{file.path}: {text}"
+        for file in report.files
+        if file.stored + file.refused
+        for text in file.notes
     ]
     for remark in (remarks + report.notes)[:_REMARKS_SHOWN]:
         console.note(remark)
     if (more := len(remarks) + len(report.notes) - _REMARKS_SHOWN) > 0:
         console.note(f"{more} more remarks: --json has all, in the files' notes")
+    refused = f", {report.refused:,} refused: older than is kept" if report.refused else ""
     known = f", {report.known:,} known before" if report.known else ""
     console.line(
-        f"{report.run_id}: {report.stored:,} lines stored{known} "
+        f"{report.run_id}: {report.stored:,} lines stored{refused}{known} "
         f"({shown_bytes(report.bytes)} in {_files(len(report.files) - len(report.errors))})"
     )
     for file in report.errors:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +22,13 @@ if TYPE_CHECKING:
 
 # Between two looks at a stream that is followed.
 LOOK_EVERY_S = 0.5
+# Counts of lines that are not stored: why, as is said.
+_NOT_STORED = {
+    "known": "known from an earlier attempt",
+    "repeated": "repeated",
+    "refused": "refused: older than is kept",
+}
+_COUNTED = ("lines", *_NOT_STORED, "bytes", "quarantined")
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
@@ -37,13 +43,13 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         )
     store, _ = open_store_of(arguments, create=True)
     stream = DiskStream(folder)
-    total: Counter[str] = Counter(lines=0, bytes=0, quarantined=0)
+    total = dict.fromkeys(_COUNTED, 0)
     for report in _reports(stream, store, follow=arguments.follow):
         stored = _counts(report)
-        total.update(stored)
+        total = {name: count + stored[name] for name, count in total.items()}
         _show(console, report, stored)
     if console.json:
-        console.object({"report": dict(total)})
+        console.object({"report": total})
     elif not any(total.values()):
         console.note("nothing new")
     return FOUND
@@ -66,7 +72,10 @@ def _reports(stream: DiskStream, store: Store, *, follow: bool) -> Iterator[Inge
 
 def _counts(report: IngestReport) -> dict[str, int]:
     return {
-        "lines": report.lines,
+        "lines": report.lines - report.known,
+        "known": report.known,
+        "repeated": report.repeated,
+        "refused": report.refused,
         "bytes": report.segment_bytes + report.index_bytes,
         "quarantined": len(report.bad),
     }
@@ -76,8 +85,12 @@ def _show(console: Console, report: IngestReport, stored: dict[str, int]) -> Non
     if console.json:
         console.object(stored)
     else:
-        lines = "1 line" if report.lines == 1 else f"{report.lines:,} lines"
-        console.line(f"{lines} stored ({shown_bytes(stored['bytes'])})")
+        count = stored["lines"]
+        said = "1 line" if count == 1 else f"{count:,} lines"
+        # Not "stored": whether other records brought a line before, only its readers find out.
+        parts = [f"{said} ingested"]
+        parts += [f"{stored[name]:,} {why}" for name, why in _NOT_STORED.items() if stored[name]]
+        console.line(f"{', '.join(parts)} ({shown_bytes(stored['bytes'])})")
     sys.stdout.flush()  # somebody may follow
     for frame in report.bad:
         console.note(f"quarantined: {frame.reason}: {frame.key}")

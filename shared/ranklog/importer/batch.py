@@ -7,6 +7,7 @@ derives from its frames, so that the same frames are committed once.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -37,6 +38,7 @@ class Batch:
         self._ingest = ingest
         self._ledger = ledger
         self._now_ns = now_ns
+        self.refused: Counter[str] = Counter()  # rows by stream that retention refused
         self._clear()
 
     def _clear(self) -> None:
@@ -80,4 +82,5 @@ class Batch:
                 hint=f"kept as {report.bad[0].key}; nothing of this batch is recorded as imported",
             )
         self._ledger.done(files, self._now_ns)
+        self.refused.update(report.refused_of)
         self._clear()

@@ -94,6 +94,7 @@ def import_paths(
             report.files.append(file.report)
             file.run(ledger, batch, options, progress)
         batch.flush()
+        report.refuse(batch.refused)
     finally:
         for item in found:
             if isinstance(item, Source) and item.spool is not None:

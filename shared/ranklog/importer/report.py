@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
 @dataclass(slots=True)
 class FileReport:
-    """One file. `lines` = `stored` + `known` where nothing went wrong."""
+    """One file. `lines` = `stored` + `refused` + `known` where nothing went wrong."""
 
     path: str
     lines: int = 0  # physical lines in the file
     bytes: int = 0  # unpacked
     stored: int = 0  # rows stored by this import
-    known: int = 0  # lines skipped, for an earlier import stored them
+    refused: int = 0  # older than retention keeps
+    known: int = 0  # lines skipped, for an earlier import took them
     channel: str | None = None
     stream_id: str | None = None
     attempt: int = 0
@@ -58,6 +60,19 @@ class ImportReport:
         return sum(file.stored for file in self.files)
 
     @property
+    def refused(self) -> int:
+        return sum(file.refused for file in self.files)
+
+    def refuse(self, refused: Mapping[str, int]) -> None:
+        """So many rows of each stream were not stored after all."""
+        left = dict(refused)
+        for file in self.files:
+            # a line that was too long for a row was several
+            lines = min(file.stored, left.pop(file.stream_id or "", 0))
+            file.stored -= lines
+            file.refused += lines
+
+    @property
     def known(self) -> int:
         return sum(file.known for file in self.files)
 
@@ -78,6 +93,7 @@ class ImportReport:
             "lines": self.lines,
             "bytes": self.bytes,
             "stored": self.stored,
+            "refused": self.refused,
             "known": self.known,
             "ranks": self.ranks,
             "errors": len(self.errors),

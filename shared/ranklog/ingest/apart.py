@@ -51,6 +51,7 @@ def _add(report: IngestReport, part: IngestReport) -> None:
             continue
         setattr(report, name, getattr(report, name) + said)
     report.rules_failed |= part.rules_failed
+    report.refused_of += part.refused_of
     for tenant, share in part.shares.items():
         known = report.shares.get(tenant, Share())
         counts = {

@@ -136,8 +136,9 @@ def _ingest_lines(
 
     parts = split_hours(rows, order, gathered.notes)
     for part, beside in zip(parts, frames_beside(rows, parts, frames), strict=True):
-        batch.commit(KIND_LINE, rows, part, beside, build, build_notes)
+        is_new = batch.commit(KIND_LINE, rows, part, beside, build, build_notes)
         batch.report.lines += len(part.chosen)
+        batch.report.known += 0 if is_new else len(part.chosen)
         text_bytes = rows.offsets[part.chosen + 1] - rows.offsets[part.chosen]
         batch.report.text_bytes += int(text_bytes.sum())
 

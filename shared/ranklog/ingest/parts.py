@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -34,8 +35,10 @@ R = TypeVar("R", bound=StreamRows)
 
 @dataclass(slots=True)
 class IngestReport:
-    """What a batch became. `repeated`: rows dropped as duplicates within the batch; `refused`: rows
-    older than the tenant keeps; `parked`: the tenant of each frame that waits for room.
+    """What a batch became. `known`: of the lines, those in parts that an earlier attempt at the same
+    records committed; what other records stored of them is not known here. `repeated`: rows dropped as
+    duplicates within the batch; `refused`: rows older than the tenant keeps, by stream in `refused_of`;
+    `parked`: the tenant of each frame that waits for room.
 
     `committed` and `already` are keys of indexes; `rules_failed`: rule -> reason; `shares`: tenant -> what
     of this is its own.
@@ -44,6 +47,7 @@ class IngestReport:
     lines: int = 0
     points: int = 0
     text_bytes: int = 0
+    known: int = 0
     refused: int = 0
     repeated: int = 0
     segment_bytes: int = 0
@@ -52,6 +56,7 @@ class IngestReport:
     already: list[str] = field(default_factory=list)
     bad: list[BadFrame] = field(default_factory=list)
     parked: list[str] = field(default_factory=list)
+    refused_of: Counter[str] = field(default_factory=Counter)
     rules_failed: dict[str, str] = field(default_factory=dict)
     shares: dict[str, Share] = field(default_factory=dict)
 
@@ -70,7 +75,11 @@ class Batch:
     ) -> I64:
         """The rows that are not older than the tenant keeps; the others are counted."""
         kept = above_floor(rows, order, notes, policy, self.arrival_ns)
-        self.report.refused += len(order) - len(kept)
+        if len(kept) < len(order):
+            self.report.refused += len(order) - len(kept)
+            lost = rows.stream[np.setdiff1d(order, kept)]
+            for place, count in zip(*np.unique(lost, return_counts=True), strict=True):
+                self.report.refused_of[rows.streams[place].stream_id] += int(count)
         return kept
 
     def commit(
@@ -81,8 +90,8 @@ class Batch:
         beside: Beside,
         build: Callable[[Part, Beside], BuiltSegment],
         build_notes: Callable[[R, Beside, tuple[int, int]], bytes],
-    ) -> None:
-        """Segment, hour markers, pointer, index: in this order."""
+    ) -> bool:
+        """Segment, hour markers, pointer, index: in this order. Whether an earlier attempt had not."""
         store, report = self.store, self.report
         place = replace(self.place, hour=part.hour)
         bounds = part.bounds(rows, self.arrival_ns)
@@ -103,8 +112,10 @@ class Batch:
         else:
             put_markers(store, place, launches)
             index = build_notes(rows, beside, bounds)
-        (report.committed if put_index(store, key, index) else report.already).append(key)
+        is_new = put_index(store, key, index)
+        (report.committed if is_new else report.already).append(key)
         report.index_bytes += len(index)
+        return is_new
 
 
 def frames_beside(
