@@ -74,7 +74,7 @@ def test_fences_drops_ends_and_headers_of_frames_are_kept() -> None:
         store.clock_ns += GRACE_NS
     [head] = heads(store)
     assert set(head.frames) == frames and len(frames) == 4
-    assert head.streams[0].drops == (Drop(12, "quota"),)
+    assert head.streams[0].drops == tuple(Drop(3, "quota", ("0a", number)) for number in range(4))
     assert head.streams[0].fences == (Fence(HOUR, ((0, 8),)),)
     assert head.streams[0].end == StreamEnd(8, 0)
     after = Client(store=store, tenant="acme").search("*").completeness

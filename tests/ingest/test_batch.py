@@ -491,7 +491,7 @@ def test_fences_drops_and_ends_are_each_in_one_index() -> None:
     report = ingest(store, make_frame([Row("a")], streams=[notes, idle]))
     in_hour, late = (index.head for index in indexes(store))
     assert in_hour.streams[0].fences == (Fence(hour, ((0, 1),)),)
-    assert in_hour.streams[0].drops == (Drop(7, "quota"),)
+    assert in_hour.streams[0].drops == (Drop(7, "quota", ("0a", 1)),)
     assert in_hour.streams[0].end == StreamEnd(1, 137)
     assert (late.segment, late.rows, late.row_groups) == (None, 0, ())
     assert {entry.stream.rank: entry.fences for entry in late.streams} == {

@@ -6,16 +6,17 @@ Shapes: n rows of all segments, one segment after the other, in the order of the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ranklog.layout.build import StreamNotes
+from ranklog.layout.drops import Drops
 from ranklog.layout.point_index import SeriesTable
 from ranklog.layout.rows import I32, I64, StreamRows
-from ranklog.model.frame import Drop, Fence, StreamEnd
+from ranklog.model.frame import Fence, StreamEnd
 from ranklog.model.index import FrameRef, IndexHead, StreamEntry
 from ranklog.model.stream import Stream
 from ranklog.plan.overlap import union
@@ -44,11 +45,12 @@ def nothing_hidden(_: StreamEntry) -> Sequence[tuple[int, int]]:
 @dataclass(slots=True)
 class Streams:
     """Streams by id; of descriptions in other words the one that says most, of these the last.
-    `hidden`: by place. `heads` and `rows`: what the segments' indexes say, and how many rows each has."""
+    `said`, `dropped`, `hidden`: by place. `heads` and `rows`: what the segments' indexes say, and how many rows each has."""
 
     places: dict[str, int] = field(default_factory=dict)
     described: list[Stream] = field(default_factory=list)
-    notes: dict[int, StreamNotes] = field(default_factory=dict)
+    said: dict[int, StreamNotes] = field(default_factory=dict)  # but for drops
+    dropped: dict[int, Drops] = field(default_factory=dict)
     hidden: dict[int, Sequence[tuple[int, int]]] = field(default_factory=dict)
     frames: dict[FrameRef, None] = field(default_factory=dict)
     heads: list[IndexHead] = field(default_factory=list)
@@ -66,7 +68,9 @@ class Streams:
             gone = hidden(entry)
             if gone:
                 self.hidden[place] = gone
-            self.notes[place] = merged_notes(self.notes.get(place, StreamNotes()), entry)
+            self.said[place] = merged_notes(self.said.get(place, StreamNotes()), entry)
+            if entry.drops:
+                self.dropped.setdefault(place, Drops()).add(entry.drops)
             found.append(place)
         self.frames.update(dict.fromkeys(head.frames))
         self.heads.append(head)
@@ -76,6 +80,15 @@ class Streams:
     def hold(self, rows: int) -> None:
         """The segment of the index that was added last has so many."""
         self.rows[-1] = rows
+
+    @property
+    def notes(self) -> dict[int, StreamNotes]:
+        """What all say of each stream."""
+        none = Drops()
+        return {
+            place: replace(note, drops=tuple(self.dropped.get(place, none)))
+            for place, note in self.said.items()
+        }
 
     @property
     def streams(self) -> tuple[Stream, ...]:
@@ -91,15 +104,15 @@ def _says(stream: Stream) -> int:
 
 
 def merged_notes(before: StreamNotes, entry: StreamEntry) -> StreamNotes:
-    """What both say of a stream, so that a reader concludes from one what it did from two."""
-    if not (entry.fences or entry.drops or entry.end or entry.alive_ns is not None):
+    """What both say of a stream but for its drops, so that a reader concludes from one what it did from
+    two."""
+    if not (entry.fences or entry.end or entry.alive_ns is not None):
         return before
     alive = [ns for ns in (before.alive_ns, entry.alive_ns) if ns is not None]
     return StreamNotes(
-        _fences((*before.fences, *entry.fences)),
-        _drops((*before.drops, *entry.drops)),
-        _end(before.end, entry.end),
-        max(alive, default=None),
+        fences=_fences((*before.fences, *entry.fences)),
+        end=_end(before.end, entry.end),
+        alive_ns=max(alive, default=None),
     )
 
 
@@ -109,13 +122,6 @@ def _fences(fences: Sequence[Fence]) -> tuple[Fence, ...]:
     for fence in fences:
         ranges.setdefault(fence.hour, []).extend(fence.ranges)
     return tuple(Fence(hour, tuple(union(found))) for hour, found in ranges.items())
-
-
-def _drops(drops: Sequence[Drop]) -> tuple[Drop, ...]:
-    lines: dict[str, int] = {}
-    for drop in drops:
-        lines[drop.reason] = lines.get(drop.reason, 0) + drop.lines
-    return tuple(Drop(count, reason) for reason, count in lines.items())
 
 
 def _end(before: StreamEnd | None, after: StreamEnd | None) -> StreamEnd | None:

@@ -129,7 +129,7 @@ def _ingest_lines(
     facts = find_facts(gathered.rows)
     rows = fill_iteration(_apply_rules(gathered.rows, facts, rules, batch.report))
     batch.report.repeated += len(rows) - len(order)
-    order = batch.kept(rows, order, gathered.notes, policy)
+    order = batch.kept(rows, order, gathered.notes, policy, frames)
 
     def build(part: Part, beside: Beside) -> BuiltSegment:
         return build_segment(rows, facts, part.chosen, rows.metadata, beside)

@@ -8,13 +8,14 @@ parts.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ranklog.delete.retention import Policy, load_policy
 from ranklog.errors import Corrupt, NewerVersion
+from ranklog.ingest.records import Received
 from ranklog.layout.build import StreamNotes
 from ranklog.layout.rows import I64, StreamRows
 from ranklog.limits import RULES_AGE_S_MAX
@@ -50,9 +51,15 @@ class Policies:
 
 
 def above_floor(
-    rows: StreamRows, order: I64, notes: dict[int, StreamNotes], policy: Policy, arrival_ns: int
+    rows: StreamRows,
+    order: I64,
+    notes: dict[int, StreamNotes],
+    policy: Policy,
+    arrival_ns: int,
+    frames: Sequence[Received],
 ) -> I64:
-    """Of the rows `order` those that are kept; `notes` say of each stream how many are not."""
+    """Of the rows `order` those that are kept; `notes` say of each stream how many of each frame are not.
+    The rows are those of the frames, one frame after the other."""
     if not policy.rules or not len(order):
         return order
     floors = np.array(
@@ -61,9 +68,21 @@ def above_floor(
     below = rows.ts[order] < floors[rows.stream[order]]
     if not below.any():
         return order
-    places, counts = np.unique(rows.stream[order[below]], return_counts=True)
-    for place, lines in zip(places.tolist(), counts.tolist(), strict=True):
+    for place, drops in _refused(rows, order[below], frames).items():
         note = notes.get(place, StreamNotes())
-        notes[place] = replace(note, drops=(*note.drops, Drop(lines, REASON)))
+        notes[place] = replace(note, drops=(*note.drops, *drops))
     kept: I64 = order[~below]
     return kept
+
+
+def _refused(rows: StreamRows, refused: I64, frames: Sequence[Received]) -> dict[int, list[Drop]]:
+    """How many of the rows each frame has, by stream."""
+    ends = np.cumsum([item.frame.rows for item in frames])
+    of = np.searchsorted(ends, refused, "right")
+    pairs, counts = np.unique([rows.stream[refused], of], axis=1, return_counts=True)
+    found: dict[int, list[Drop]] = {}
+    for place, at, lines in zip(*pairs.tolist(), counts.tolist(), strict=True):
+        frame = frames[at].frame
+        drop = Drop(lines, REASON, (frame.agent, frame.number))
+        found.setdefault(place, []).append(drop)
+    return found

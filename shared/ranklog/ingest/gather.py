@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import pyarrow as pa
 from ranklog.ingest.records import Received
 from ranklog.layout import schema
 from ranklog.layout.build import StreamNotes
+from ranklog.layout.drops import Drops
 from ranklog.layout.rows import I32, I64, NO_HEAD, MetadataValues, Rows
 from ranklog.limits import TIME_FUTURE_NS_MAX, TIME_PAST_NS_MAX
 from ranklog.model.frame import (
@@ -24,6 +26,8 @@ from ranklog.model.frame import (
     NO_ITERATION,
     TS_CLAIMED,
     CallSite,
+    Drop,
+    Fence,
     Frame,
     FrameStream,
 )
@@ -96,7 +100,7 @@ def gather(received: Sequence[Received]) -> Gathered:
         raw=raw,
     )
     arrival = np.repeat(np.array([item.arrival_ns for item in received], np.int64), counts)
-    return Gathered(_file_by_arrival(rows, arrival), notes_of(named))
+    return Gathered(_file_by_arrival(rows, arrival), notes_of(frames, named))
 
 
 def column(frames: Sequence[Frame], name: str, dtype: str) -> npt.NDArray[Any]:
@@ -241,19 +245,54 @@ def fill_iteration(rows: Rows) -> Rows:
 
 
 # --- fences, drops, ends ------------------------------------------------------------------------
-def notes_of(named: Sequence[tuple[int, FrameStream]]) -> dict[int, StreamNotes]:
-    """What frames say of each stream they name, also where that is nothing."""
+def notes_of(
+    frames: Sequence[Frame], named: Sequence[tuple[int, FrameStream]]
+) -> dict[int, StreamNotes]:
+    """What frames say of each stream they name, also where that is nothing: the same in whichever order
+    they come, and however often. `named`: streams of all frames, one frame after the other."""
     notes: dict[int, StreamNotes] = {}
     for place, entry in named:
         before = notes.setdefault(place, StreamNotes())
-        if entry.fences or entry.drops or entry.end or entry.alive_ns is not None:
+        if entry.fences or entry.end or entry.alive_ns is not None:
+            alive = [ns for ns in (before.alive_ns, entry.alive_ns) if ns is not None]
             notes[place] = StreamNotes(
-                # A later fence of an hour says more than an earlier one.
-                tuple({f.hour: f for f in (*before.fences, *entry.fences)}.values()),
-                before.drops + entry.drops,
-                entry.end or before.end,
-                max(
-                    (ns for ns in (before.alive_ns, entry.alive_ns) if ns is not None), default=None
+                fences=_fences(before.fences, entry.fences),
+                end=max(
+                    (end for end in (before.end, entry.end) if end is not None),
+                    key=lambda end: end.end_seq,
+                    default=None,
                 ),
+                alive_ns=max(alive, default=None),
             )
+    for place, drops in _drops(frames, named).items():
+        notes[place] = replace(notes[place], drops=tuple(drops))
     return notes
+
+
+def _fences(before: Sequence[Fence], after: Sequence[Fence]) -> tuple[Fence, ...]:
+    """One per hour: what a later frame says of it is what an earlier one said, and more."""
+    found = {fence.hour: fence for fence in before}
+    for fence in after:
+        known = found.get(fence.hour)
+        if known is None or _lines_of(fence) >= _lines_of(known):
+            found[fence.hour] = fence
+    return tuple(found.values())
+
+
+def _lines_of(fence: Fence) -> int:
+    return sum(end - first for first, end in fence.ranges)
+
+
+def _drops(frames: Sequence[Frame], named: Sequence[tuple[int, FrameStream]]) -> dict[int, Drops]:
+    """Those of each frame summed by reason: that a frame came twice shows in the sum over frames."""
+    found: dict[int, Drops] = {}
+    entries = iter(named)
+    for frame in frames:
+        lines: dict[tuple[int, str], int] = {}
+        for place, entry in islice(entries, len(frame.streams)):
+            for drop in entry.drops:
+                lines[place, drop.reason] = lines.get((place, drop.reason), 0) + drop.lines
+        for (place, reason), count in lines.items():
+            drop = Drop(count, reason, (frame.agent, frame.number))
+            found.setdefault(place, Drops()).add((drop,))
+    return found

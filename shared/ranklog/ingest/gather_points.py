@@ -69,7 +69,7 @@ def gather_points(received: Sequence[Received]) -> GatheredPoints:
     )
     counts = np.array([frame.rows for frame in frames], np.int64)
     arrival = np.repeat(np.array([item.arrival_ns for item in received], np.int64), counts)
-    return GatheredPoints(_file_by_arrival(rows, arrival), notes_of(named))
+    return GatheredPoints(_file_by_arrival(rows, arrival), notes_of(frames, named))
 
 
 def texts_of(lengths: bytes, data: bytes) -> list[str]:

@@ -71,10 +71,15 @@ class Batch:
     report: IngestReport
 
     def kept(
-        self, rows: StreamRows, order: I64, notes: dict[int, StreamNotes], policy: Policy
+        self,
+        rows: StreamRows,
+        order: I64,
+        notes: dict[int, StreamNotes],
+        policy: Policy,
+        frames: Sequence[Received],
     ) -> I64:
         """The rows that are not older than the tenant keeps; the others are counted."""
-        kept = above_floor(rows, order, notes, policy, self.arrival_ns)
+        kept = above_floor(rows, order, notes, policy, self.arrival_ns, frames)
         if len(kept) < len(order):
             self.report.refused += len(order) - len(kept)
             lost = rows.stream[np.setdiff1d(order, kept)]

@@ -20,7 +20,7 @@ def ingest_points(batch: Batch, frames: Sequence[Received], policy: Policy) -> N
     rows = gathered.rows
     order = distinct_rows(rows, frames)
     batch.report.repeated += len(rows) - len(order)
-    order = batch.kept(rows, order, gathered.notes, policy)
+    order = batch.kept(rows, order, gathered.notes, policy, frames)
 
     def build(part: Part, beside: Beside) -> BuiltSegment:
         return build_points(rows, part.chosen, beside)
