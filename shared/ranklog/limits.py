@@ -191,6 +191,11 @@ KINESIS_ATTEMPTS_MAX = 8
 KINESIS_WAIT_S_MAX = 5.0
 
 # --- stores -----------------------------------------------------------------------------------
+# What a request needs of the store before its own work (its key, quota, seal) is there within this, or the
+# answer is 503: an agent gives up after 10 s. Then nobody asks for a moment; calls that may hang at once.
+STORE_PROMPT_S_MAX = 4.0
+STORE_AWAY_S = 2.0
+STORE_PROMPT_CALLS_MAX = 64
 # S3 refuses a longer key (in UTF-8 bytes); every store refuses it, so that a store can be moved.
 KEY_BYTES_MAX = 1_024
 # A temporary file that old belongs to a writer that died; opening a disk store removes it.

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from ranklog import limits
 from ranklog._version import VERSION
+from ranklog.access.api_keys import StoreKeys
+from ranklog.access.grant import WRITE
+from ranklog.access.manage import create_api_key
 from ranklog.api import answers
 from ranklog.api.app import Handler, make_api
 from ranklog.api.keys import Keys, hash_key
@@ -19,6 +24,7 @@ from ranklog.errors import StoreFull, Throttled
 from ranklog.limits import REQUEST_BYTES_MAX
 from ranklog.model.stream import Stream
 from ranklog.store.memory import MemoryStore
+from ranklog.store.prompt import Prompt
 from ranklog.stream.builder import FrameBuilder
 from ranklog.stream.frames import encode_frame
 from tests.api.job import NOW_NS, START_NS, call, frame_of
@@ -28,6 +34,32 @@ OCTETS = {"content-type": "application/octet-stream"}
 
 def fresh(store: MemoryStore | None = None, **options: Any) -> Handler:
     return make_handler(store or MemoryStore(), clock_ns=lambda: NOW_NS, **options)
+
+
+class Away(MemoryStore):
+    """Answers nothing until it is back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.back = threading.Event()
+
+    def get(self, key: str) -> bytes:
+        self.back.wait(60)
+        return super().get(key)
+
+
+def test_a_frame_is_refused_soon_where_the_store_does_not_answer_for_its_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "STORE_PROMPT_S_MAX", 0.1)
+    store = Away()
+    key, _ = create_api_key(store, "default", [WRITE], now_ns=NOW_NS)
+    handler = fresh(store, keys=StoreKeys(Prompt(store)), tenant=None)
+    headers = OCTETS | {"authorization": f"Bearer {key}"}
+    status, found, answered = call(handler, "POST", "/v1/frames", frame_of(), headers=headers)
+    assert (status, found["kind"]) == (503, "unavailable")
+    assert int(answered["Retry-After"]) > 0
+    store.back.set()
 
 
 @pytest.fixture(scope="module")

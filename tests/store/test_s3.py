@@ -126,6 +126,14 @@ def test_an_answer_of_s3_is_one_of_our_errors(
         assert "\n" not in str(raised.value)
 
 
+def test_a_bucket_that_is_not_there_is_to_be_made(store: S3Store, script: Script) -> None:
+    script.answers = [(404, "NoSuchBucket")]
+    with pytest.raises(NotFound) as raised:
+        store.put("k", b"x")
+    assert "aws s3 mb s3://" in str(raised.value)
+    assert "credentials" not in str(raised.value)
+
+
 @pytest.mark.parametrize(
     ("answers", "error"),
     [

@@ -18,6 +18,7 @@ from ranklog.api.sinks import DiskFrames, StoreFrames
 from ranklog.client import Client
 from ranklog.limits import RESULTS_BYTES_MAX
 from ranklog.objectives.recorder import Recorder
+from ranklog.store.prompt import Prompt
 from ranklog.store.protocol import Store
 
 
@@ -33,15 +34,16 @@ def make_handler(
     """A handler that reads from a store and ingests frames into it, or puts them into the stream in a
     folder, which somebody else ingests."""
     recorder = recorder or Recorder(store, background=True, clock_ns=clock_ns)
+    prompt = Prompt(store)
     settings = Settings(
         client_of=_Clients(store).of,
         admin_of=lambda tenant: admin_of(store, tenant),
         sink=StoreFrames(store, clock_ns, recorder)
         if stream is None
-        else _disk_frames(stream, store),
+        else _disk_frames(stream, prompt),
         keys=keys,
         tenant=tenant,
-        meter=Meter(store, clock_ns=clock_ns),
+        meter=Meter(prompt, clock_ns=clock_ns),
         observe=partial(_record, recorder),
     )
     return make_api(settings)

@@ -178,10 +178,11 @@ def _ring(named: str | None, from_file: Keys | None, store: Store) -> KeyRing | 
     """The keys that are asked for: none, the store's, or a file's and the store's."""
     from ranklog.access.api_keys import StoreKeys
     from ranklog.access.grant import KeyRings
+    from ranklog.store.prompt import Prompt
 
     if named is None:
         return None
-    return KeyRings(*([] if from_file is None else [from_file]), StoreKeys(store))
+    return KeyRings(*([] if from_file is None else [from_file]), StoreKeys(Prompt(store)))
 
 
 def _stop(number: int, frame: object) -> NoReturn:

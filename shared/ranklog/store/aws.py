@@ -127,6 +127,9 @@ def translate(error: Exception, what: str) -> RanklogError:
     if kind is None:
         kind = Unavailable if status >= 500 or status == 409 else BadInput
     hint = _HINT if kind in (BadInput, NotFound) else None
+    if code == "NoSuchBucket":
+        bucket = response.get("Error", {}).get("BucketName") or "NAME"
+        hint = f"check its name, or make it: aws s3 mb s3://{bucket}"
     return kind(f"{what}: {_one_line(error)}", hint=hint)
 
 
