@@ -52,14 +52,15 @@ def rows_of(rank: int, seqs: range) -> list[Row]:
 
 @pytest.fixture(scope="module")
 def store() -> MemoryStore:
-    """Rank 0 is whole but for a deleted line, 1 has a hole, 2 is behind and had lines dropped, 3 is gone:
-    others of its attempt live on; 4 never appeared. A console file was imported."""
+    """Rank 0 is whole but for a deleted line, 1 has a hole, 2 is behind and had lines dropped, of which a
+    frame tells that came twice, 3 is gone: others of its attempt live on; 4 never appeared. A console file was imported."""
     made = MemoryStore()
     ends = [FrameStream(of(rank), 0, 0, end=StreamEnd(8, 0)) for rank in (0, 1)]
     put(made, "1", [*rows_of(0, range(8)), *rows_of(1, range(3))], streams=ends)
     put(made, "2", rows_of(1, range(5, 8)), first_seq={of(1): 5}, number=2)
     alive = FrameStream(of(2), 0, 0, drops=(Drop(7, "quota"),), alive_ns=T0 + 3_000 * SECOND_NS)
-    put(made, "3", rows_of(2, range(4)), streams=[alive], number=3)
+    for name in ("3", "3 again"):
+        put(made, name, rows_of(2, range(4)), streams=[alive], number=3)
     gone = FrameStream(of(3), 0, 0, alive_ns=T0 + 20 * SECOND_NS)
     put(made, "4", rows_of(3, range(4)), streams=[gone], number=4)
     put(made, "5", [Row("a console line", ts=T0 + SECOND_NS, stream=IMPORTED)], number=5)

@@ -502,6 +502,24 @@ def test_fences_drops_and_ends_are_each_in_one_index() -> None:
     assert f"line.{start:020d}.{start + HOUR_NS - 1:020d}." in report.committed[1]
 
 
+def test_an_older_frame_behind_a_newer_one_takes_back_nothing_that_this_said() -> None:
+    hour, rows = T0 // HOUR_NS, [Row("a")]
+    older = FrameStream(STREAM, 0, 0, fences=(Fence(hour, ((0, 2),)),), drops=(Drop(3, "quota"),))
+    newer = FrameStream(
+        STREAM, 0, 0, fences=(Fence(hour, ((0, 5),)),), drops=(Drop(4, "quota"),), end=StreamEnd(5)
+    )
+    frames = {1: make_frame(rows, streams=[older], number=1)}
+    frames[2] = make_frame([], streams=[newer], number=2)
+    for numbers in ((1, 2), (2, 1), (2, 1, 2)):
+        store = MemoryStore()
+        ingest(store, *(frames[number] for number in numbers))
+        [index] = indexes(store)
+        [entry] = index.head.streams
+        assert entry.fences == (Fence(hour, ((0, 5),)),)
+        assert entry.drops == (Drop(3, "quota", ("0a", 1)), Drop(4, "quota", ("0a", 2)))
+        assert entry.end == StreamEnd(5)
+
+
 def test_the_last_heartbeat_of_a_batch_stands_beside_what_was_said_in_its_hour() -> None:
     beats = [
         FrameStream(stream(rank), 0, 0, alive_ns=T0 + at) for rank, at in ((5, 3), (5, 9), (5, 6))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ranklog import limits
+from ranklog.client import Client
 from ranklog.delete.retention import Policy, Rule, save_policy
 from ranklog.ingest.batch import ingest_batch
 from ranklog.ingest.floors import Policies
@@ -38,6 +39,25 @@ def test_the_same_batch_again_refuses_the_same_and_stores_nothing_new() -> None:
     assert [(one.lines, one.refused, len(one.committed)) for one in reports] == [
         (2, 2, len(reports[0].committed)),
         (2, 2, 0),
+    ]
+
+
+def test_a_frame_that_comes_again_is_refused_once_in_what_is_told() -> None:
+    store = MemoryStore()
+    save_policy(store, "acme", Policy((Rule("llama", DAY),)))
+    first = [Row(f"l{i}", ts=T0 + i * DAY, stream=stream(0)) for i in range(4)]
+    second = [Row(f"m{i}", ts=T0, stream=stream(i)) for i in range(2)]
+    frames = [
+        make_frame(first, number=1),
+        make_frame(second, first_seq={stream(0): 4}, number=2),
+    ]
+    for name, taken in (("1", frames), ("2", frames[:1]), ("3", frames[1:])):
+        records = [Record(encode_frame(frame), T0 + 3 * DAY, name) for frame in taken]
+        ingest_batch(records, store=store, source="k", first=name, last=name)
+    told = Client(store=store, tenant="acme").search("", run="llama").completeness.dropped
+    assert [(one["rank"], one["lines"], one["reason"]) for one in told] == [
+        (0, 3, "retention"),
+        (1, 1, "retention"),
     ]
 
 
