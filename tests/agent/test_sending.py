@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ranklog.agent.sending import Sender
-from ranklog.agent.sinks import Frame, Outcome
+from ranklog.agent.sinks import Denied, Frame, Outcome
 from ranklog.agent.wal import Wal
 from ranklog.agent.wal_segment import WalFrame
 from ranklog.errors import Unavailable
@@ -93,6 +93,19 @@ def test_who_waits_for_a_destination_that_is_down_waits_as_everybody(tmp_path: P
     sender.step()
 
     assert not sender.is_urged
+
+
+def test_who_refuses_is_told_until_it_takes_a_frame(tmp_path: Path) -> None:
+    wal, clock = wal_of(tmp_path, b"a"), Clock()
+    told = Told(Outcome(Denied("no such key")), Outcome(Unavailable("down")))
+    sender = Sender(wal, told, tmp_path / "refused", clock=clock)
+    seen = []
+    for _ in range(2):
+        sender.step()
+        seen.append(sender.denied)
+        clock.now = sender.retry_at
+
+    assert seen == ["no such key", ""]
 
 
 def test_waits_double_from_failure_to_failure_and_are_drawn_from_nothing_on(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from ranklog.agent.sinks import (
     RETRY_AFTER_S_MAX,
     TAKEN,
+    Denied,
     EachSink,
     HttpSink,
     KinesisSink,
@@ -66,7 +67,10 @@ def test_a_frame_is_posted_with_the_key(api: Any) -> None:
     [
         (429, Throttled),
         (503, Unavailable),
-        (401, Unavailable),  # a key that is set right later
+        (401, Denied),  # a key that is set right later
+        (403, Denied),
+        (404, Denied),
+        (502, Unavailable),
         (413, TooLarge),
         (400, BadInput),
     ],
@@ -74,8 +78,9 @@ def test_a_frame_is_posted_with_the_key(api: Any) -> None:
 def test_an_answer_is_for_now_or_for_good(api: Any, status: int, error: type[RanklogError]) -> None:
     api.status = status
 
-    with pytest.raises(error, match=f"answered {status}"):
+    with pytest.raises(error, match=f"answered {status}") as raised:
         HttpSink(address(api), "").put("key", b"frame")
+    assert type(raised.value) is error or error is Throttled
 
 
 @pytest.mark.parametrize(

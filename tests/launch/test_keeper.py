@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from ranklog.launch.keeper import WAIT_MAX_S, AgentKeeper
+from ranklog.produce import spool, trouble
 
 
 class Host:
@@ -45,6 +47,24 @@ def test_an_agent_that_dies_is_started_again_at_the_next_look() -> None:
     look_for(host, keeper, 10)
 
     assert host.started == [100.0, 110.0]
+
+
+def test_that_the_destination_refuses_is_told_once(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trouble, "counts", Counter())
+    keeper = AgentKeeper(tmp_path, "d", is_there=lambda folder: True)
+    keeper.look()
+    assert capfd.readouterr().err == ""
+    spool.tell_denied(tmp_path, "answered 403")
+    keeper.look()
+    keeper.look()
+
+    assert capfd.readouterr().err == (
+        f"ranklog: the destination refuses, lines wait in {tmp_path}: answered 403\n"
+    )
+    spool.tell_denied(tmp_path, "")
+    assert spool.denied(tmp_path, 0.0) == ""
 
 
 def test_one_that_can_not_work_is_tried_ever_more_seldom_and_the_user_told(

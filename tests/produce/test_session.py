@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -378,6 +380,44 @@ def test_the_collector_is_no_child_that_a_job_could_meet(job: Job) -> None:
     )
 
     assert done.stdout == "no child\n"
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """An API that has no such key."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(403)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None: ...
+
+
+def test_a_job_whose_destination_refuses_says_so_once(job: Job) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        done = job.run(
+            "import ranklog, logging\n"
+            "from ranklog.produce import trouble\n"
+            "ranklog.init(run='r')\n"
+            "for n in range(40):\n"
+            "    logging.info('a')\n"
+            "    ranklog.flush(0.5)\n"
+            "    if trouble.counts['denied'] > 1: break\n"
+            "ranklog.close(0)",
+            RANKLOG_DESTINATION=f"http://127.0.0.1:{server.server_port}",
+        )
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+    [told] = done.stderr.splitlines()
+    assert told.startswith("ranklog: the destination refuses, lines wait in ")
+    assert "answered 403" in told
 
 
 def test_a_destination_that_is_down_costs_the_job_five_seconds_at_most(job: Job) -> None:

@@ -105,6 +105,7 @@ def _is_abandoned(collector: Collector, now: float) -> bool:
 
 
 def _tell(folder: Path, collector: Collector, destination: str, started_at: float) -> None:
+    spool.tell_denied(folder, collector.sender.denied)
     with contextlib.suppress(OSError):  # a full disk: lines matter more
         status.write(folder, status.describe(collector, destination, started_at))
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ranklog.agent.refused import BYTES_MAX, RefusedFrames
 from ranklog.agent.rows import KEPT
-from ranklog.agent.sinks import EachSink, Frame, Outcome, SingleSink, Sink, is_refused
+from ranklog.agent.sinks import Denied, EachSink, Frame, Outcome, SingleSink, Sink, is_refused
 from ranklog.agent.wal import Pending, Place, State, Wal
 from ranklog.errors import RanklogError, Unavailable
 
@@ -52,6 +52,7 @@ class Sender:
         self.retry_at = 0.0
         self.failing_since: float | None = None
         self.last_error = ""
+        self.denied = ""  # why nothing goes until somebody does something
         self.last_sent_at: float | None = None  # wall clock
         self.frames_sent = self.bytes_sent = self.refused = 0
 
@@ -127,6 +128,7 @@ class Sender:
 
     def _note(self, error: RanklogError | None, wait_s: float, *, progress: bool) -> None:
         now = self._clock()
+        self.denied = str(error) if isinstance(error, Denied) else ""
         if error is None:
             self._failures, self.failing_since, self.retry_at = 0, None, 0.0
             return

@@ -16,13 +16,15 @@ from typing import Any, Protocol, runtime_checkable
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from ranklog.agent.sealing import sealed
-from ranklog.errors import BadInput, RanklogError, Throttled, TooLarge, Unavailable
+from ranklog.errors import BadInput, NotFound, RanklogError, Throttled, TooLarge, Unavailable
 
 HTTP_TIMEOUT_S = 10
 # What a server may ask us to wait at most.
 RETRY_AFTER_S_MAX = 300.0
 # Of what a server says with a refusal.
 SAID_BYTES_MAX, SAID_CHARS_MAX = 4_096, 300
+# No key, one that may not, an address where there is nothing.
+DENIALS = frozenset([401, 403, 404])
 Frame = tuple[str, bytes]  # partition key, bytes
 
 
@@ -82,6 +84,10 @@ class RetryAfter(Throttled):
     def __init__(self, message: str, wait_s: float) -> None:
         super().__init__(message)
         self.wait_s = wait_s
+
+
+class Denied(Unavailable):
+    """The other side refuses whoever sends: until somebody sets key, address or policy right."""
 
 
 def is_refused(error: RanklogError) -> bool:
@@ -149,7 +155,8 @@ class KinesisSink:
             if self._renews:
                 with contextlib.suppress(BadInput):  # one that reads them anew
                     self._client = _kinesis_client(self._region)
-            return [Outcome(Unavailable(error.message, hint=error.hint))] * len(frames)
+            kind = Denied if isinstance(error, (BadInput, NotFound)) else Unavailable
+            return [Outcome(kind(error.message, hint=error.hint))] * len(frames)
         made = []
         for (_, data), outcome in zip(frames, outcomes, strict=True):
             if outcome.accepted:
@@ -209,7 +216,9 @@ class HttpSink:
             return TooLarge(what)
         # Of any other answer than these it is the key, the address or the server that is wrong, not
         # the frame: it can be set right, and until then the lines wait in the spool.
-        return BadInput(what) if error.code in (400, 422) else Unavailable(what)
+        if error.code in (400, 422):
+            return BadInput(what)
+        return (Denied if error.code in DENIALS else Unavailable)(what)
 
     def _retry_after(self, value: str) -> float:
         """Seconds, from a number of them or a date; 0 where neither is there."""

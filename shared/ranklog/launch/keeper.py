@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ranklog.produce import spool
+from ranklog.produce import spool, trouble
 from ranklog.produce.starting import ensure_agent
 
 # An agent needs so long to begin. One that ends at once (a destination that can't be) is tried anew
@@ -47,6 +47,7 @@ class AgentKeeper:
         if self._destination is None or now < self._due:
             return
         if self._is_there(self._folder):
+            trouble.tell_denied(self._folder, spool.denied(self._folder, self._began_s))
             self._wait_s, self._starts = WAIT_FIRST_S, 0
             return
         self._starts += 1

@@ -7,6 +7,7 @@ dropped and counted. Nothing waits, nothing is locked.
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from ranklog.produce.rings import open_ring
 # A process's journal stops taking lines below WARNING here, and any line at 1.25 times this: a job
 # in a logging loop must not fill the node's disk. What is dropped is counted and told.
 JOURNAL_BYTES_MAX = 1024 * limits.MIB
+# Between two looks at what the agent says.
+LOOK_EVERY_S = 5.0
 # Drops for want of room, as the ring counts them.
 DEBUG, INFO, WARNING, ERROR, TELEMETRY = range(5)
 
@@ -35,6 +38,8 @@ class Output:
     def __init__(self, folder: Path, incarnation: str, rings: Path, ring_bytes: int) -> None:
         self.folder = folder
         self._dropped: dict[str, int] = {}
+        self._began_s = time.time()
+        self._look_s = self._began_s + LOOK_EVERY_S
         self._journal_bytes = self._journal_records = 0
         spool.make_spool(folder)
         self.files = {
@@ -77,7 +82,15 @@ class Output:
 
     def define(self, fields: list[Any]) -> bool:
         """Whether there was room for it."""
+        self._look_at_agent()
         return append(self._defs, framed(records.encode(fields)))
+
+    def _look_at_agent(self) -> None:
+        """A call site or context that is new is a good time, and rare: what the agent met is told."""
+        now_s = time.time()
+        if now_s >= self._look_s:
+            self._look_s = now_s + LOOK_EVERY_S
+            trouble.tell_denied(self.folder, spool.denied(self.folder, self._began_s))
 
     def count_ring_drop(self, drops: int) -> None:
         """Counted in the ring itself, where the agent sees it however we end."""

@@ -54,6 +54,8 @@ from ranklog.produce.values import text_of
 # Definitions of each kind; what comes later is told with each of its lines.
 DEFINED_MAX = 65_536
 POLL_S = 0.02
+# An agent that is refused says so every second.
+DENIED_AGE_S = 3.0
 
 
 class Moment(NamedTuple):
@@ -380,6 +382,7 @@ class Producer(ProducerFields):
             if why := spool.agent_error(self.folder, began_s):
                 trouble.once("agent", f"nothing is sent: {why}; lines stay in {self.folder}")
                 break  # no agent comes: waiting would be in vain
+            trouble.tell_denied(self.folder, spool.denied(self.folder, began_s - DENIED_AGE_S))
             time.sleep(POLL_S)
         refused = spool.read_refused(self.folder, self.process.incarnation)
         return min(target, max(0, target - acknowledged) + refused)

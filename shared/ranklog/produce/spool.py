@@ -11,6 +11,7 @@
     collector.lock          held by the one collector of the folder; its pid, for people
     agent.status            JSON: what the collector does, where it sends
     agent.error             why the last one that was started could not work
+    agent.denied            why the destination refuses whatever is sent; told anew while it does
 
 All of it is the user's alone (0600 in a 0700 folder): logs hold secrets.
 """
@@ -35,7 +36,7 @@ JOURNAL = "logging"  # the channel of the SDK's lines, and the journal's name am
 # Among the files of a process too; no streams of their own: what they hold is of JOURNAL's stream.
 # The ring's name is a whole path, on tmpfs if there is room; a process may have none.
 DEFS, RING = "defs", "ring"
-AGENT_STATUS, AGENT_ERROR = "agent.status", "agent.error"
+AGENT_STATUS, AGENT_ERROR, AGENT_DENIED = "agent.status", "agent.error", "agent.denied"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,15 @@ def agents_destination(folder: Path) -> str:
 
 def tell_agent_error(folder: Path, error: object | None) -> None:
     """Why no agent can work here, for those who wait for one; None: it can."""
-    path = folder / AGENT_ERROR
+    _tell(folder / AGENT_ERROR, error)
+
+
+def tell_denied(folder: Path, why: str) -> None:
+    """Why the destination takes nothing until somebody sets something right; "": it does not refuse."""
+    _tell(folder / AGENT_DENIED, why or None)
+
+
+def _tell(path: Path, error: object | None) -> None:
     with contextlib.suppress(OSError):
         path.unlink(missing_ok=True)
         if error is not None:
@@ -179,7 +188,15 @@ def tell_agent_error(folder: Path, error: object | None) -> None:
 
 def agent_error(folder: Path, since_s: float = 0.0) -> str:
     """What an agent told when it could not work, if after a wall-clock time; else ""."""
-    path = folder / AGENT_ERROR
+    return _told(folder / AGENT_ERROR, since_s)
+
+
+def denied(folder: Path, since_s: float) -> str:
+    """Why the destination refuses what the agent sends, if it did after a wall-clock time; else ""."""
+    return _told(folder / AGENT_DENIED, since_s)
+
+
+def _told(path: Path, since_s: float) -> str:
     try:
         return path.read_text() if path.stat().st_mtime >= since_s else ""
     except (OSError, ValueError):

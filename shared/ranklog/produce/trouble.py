@@ -19,6 +19,12 @@ def once(kind: str, message: str) -> None:
         os.write(2, f"ranklog: {message}\n".encode("utf-8", "replace"))
 
 
+def tell_denied(folder: object, why: str) -> None:
+    """That the destination refuses, where it does."""
+    if why:
+        once("denied", f"the destination refuses, lines wait in {folder}: {why}")
+
+
 def swallow(doing: str) -> None:
     """For an `except Exception:` clause: count the error that is being handled, and tell once."""
     error = sys.exc_info()[1]
