@@ -68,7 +68,9 @@ def say_completeness(console: Console, completeness: Completeness, zone: tzinfo)
             console.note(f"{lines:,} lines of {_ranks(gone)} were {word}")
     if two := completeness.conflicts:
         lines = sum(one["last_seq"] - one["first_seq"] + 1 for one in two)
-        console.note(f"{lines:,} lines of {_ranks(two)} came in two versions, of which one is shown")
+        console.note(
+            f"{lines:,} lines of {_ranks(two)} came in two versions, of which one is shown"
+        )
     if completeness.state == "complete":
         return
     for one in completeness.waiting:
