@@ -22,6 +22,7 @@ from typing import Any
 from ranklog import limits
 from ranklog.agent.pieces import bounded, pieces_of, valid_text
 from ranklog.agent.rows import BULK, FLOOD, KEPT, TELEMETRY, Row, StreamState
+from ranklog.agent.siblings import Siblings
 from ranklog.agent.wal_segment import WalFrame
 from ranklog.model.frame import INVALID_UTF8, LEVEL_INHERITED, TS_INHERITED, Drop, Fence, StreamEnd
 from ranklog.model.levels import ERROR, WARNING
@@ -70,6 +71,7 @@ class Framer:
         self._chains = {tenant: _Chain(*saved) for tenant, saved in (chains or {}).items()}
         self._closed: list[WalFrame] = []
         self._touched: dict[int, StreamState] = {}
+        self._siblings = Siblings()
         self._since_ns: int | None = None
         self._urgent = False
 
@@ -126,6 +128,7 @@ class Framer:
     def fence_past_hours(self, states: Sequence[StreamState], now_ns: int) -> None:
         """Close the hours that are over, of streams that said nothing since."""
         for state in states:
+            self._siblings.restored(state)
             if state.hour is None or state.ended:
                 continue
             end_ns = (state.hour + 1) * limits.HOUR_NS
@@ -140,6 +143,7 @@ class Framer:
         self._fence(state)
         self._builder(state, KEPT).end(state.stream, StreamEnd(state.next_seq, exit_code))
         state.ended = True
+        self._siblings.ended(state)
 
     # --- cutting --------------------------------------------------------------------------------
 
@@ -168,6 +172,7 @@ class Framer:
             for klass, points in sorted(chain.open, reverse=True):
                 self._close(tenant, klass, points)
         frames, self._closed = self._closed, []
+        self._siblings.forget()
         for state in self._touched.values():
             state.klass = FLOOD if state.is_flood() else BULK
         self._touched.clear()
@@ -263,6 +268,7 @@ class Framer:
             self._fence(state)
         if state.hour is None:
             state.hour, state.hour_first_seq = hour, state.next_seq
+            self._siblings.entered(state, hour)
 
     def _fence(self, state: StreamState) -> None:
         if state.hour is None or state.next_seq == state.hour_first_seq:
@@ -301,6 +307,7 @@ class Framer:
     def _close(self, tenant: str, klass: int, points: bool) -> None:
         chain = self._chains[tenant]
         builder = chain.open.pop((klass, points))
+        self._siblings.tell(builder)
         builder.number, builder.previous = chain.number, chain.previous
         frame = builder.build()
         data = encode_frame(frame)

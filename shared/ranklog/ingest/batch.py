@@ -16,6 +16,7 @@ from ranklog.ingest.points import ingest_points
 from ranklog.ingest.quarantine import FAILED, BadFrame, keep
 from ranklog.ingest.records import Received, read_records
 from ranklog.ingest.shares import sharing
+from ranklog.ingest.told import ByKind, by_kind
 from ranklog.layout import keys
 from ranklog.layout.build import (
     KIND_LINE,
@@ -104,8 +105,7 @@ def ingest_frames(
     policies = policies or Policies(store)
     for tenant, frames in _by_tenant(received):
         put_manifests(store, [item.frame for item in frames])
-        lines = [item for item in frames if item.frame.points is None]
-        points = [item for item in frames if item.frame.points is not None]
+        lines, points = by_kind(frames)
         arrival_ns = min(item.arrival_ns for item in frames)
         day, hour = keys.day_text(arrival_ns), keys.hour_of(arrival_ns)
         batch = Batch(
@@ -113,18 +113,19 @@ def ingest_frames(
         )
         policy = policies(tenant)
         with sharing(report, tenant, frames):
-            if lines:
+            if lines.frames or lines.told:
                 own = rules(tenant) if callable(rules) else rules
                 _ingest_lines(batch, lines, own, policy)
-            if points:
+            if points.frames or points.told:
                 ingest_points(batch, points, policy)
     return report
 
 
 def _ingest_lines(
-    batch: Batch, frames: Sequence[Received], rules: RuleSet | None, policy: Policy
+    batch: Batch, lines: ByKind, rules: RuleSet | None, policy: Policy
 ) -> None:
-    gathered = gather(frames)
+    frames = lines.frames
+    gathered = gather([*frames, *lines.told])
     order = distinct_rows(gathered.rows, frames)
     facts = find_facts(gathered.rows)
     rows = fill_iteration(_apply_rules(gathered.rows, facts, rules, batch.report))

@@ -255,14 +255,17 @@ def notes_of(
         before = notes.setdefault(place, StreamNotes())
         if entry.fences or entry.end or entry.alive_ns is not None:
             alive = [ns for ns in (before.alive_ns, entry.alive_ns) if ns is not None]
+            whole = [fence for fence in entry.fences if not is_open(fence, entry)]
+            still = [fence.hour for fence in entry.fences if is_open(fence, entry)]
             notes[place] = StreamNotes(
-                fences=_fences(before.fences, entry.fences),
+                fences=_fences(before.fences, whole),
                 end=max(
                     (end for end in (before.end, entry.end) if end is not None),
                     key=lambda end: end.end_seq,
                     default=None,
                 ),
                 alive_ns=max(alive, default=None),
+                open_hours=tuple(dict.fromkeys((*before.open_hours, *still))),
             )
     for place, drops in _drops(frames, named).items():
         notes[place] = replace(notes[place], drops=tuple(drops))
@@ -296,3 +299,8 @@ def _drops(frames: Sequence[Frame], named: Sequence[tuple[int, FrameStream]]) ->
             drop = Drop(count, reason, (frame.agent, frame.number))
             found.setdefault(place, Drops()).add((drop,))
     return found
+
+
+def is_open(fence: Fence, entry: FrameStream) -> bool:
+    """Whether the fence goes beyond its entry's seqs: the hour has these lines, and may have more."""
+    return any(end > entry.first_seq + entry.rows for _, end in fence.ranges)

@@ -24,6 +24,7 @@ class Part:
     hour: int | None
     chosen: I64
     notes: dict[int, StreamNotes] = field(default_factory=dict)
+    open_hours: set[int] = field(default_factory=set)  # of streams that are named for them
 
     def add(self, place: int, **notes: object) -> None:
         self.notes[place] = replace(self.notes.get(place, StreamNotes()), **notes)  # type: ignore[arg-type]
@@ -36,6 +37,7 @@ class Part:
             low, high = [int(ts.min())], [int(ts.max())]
         if self.hour is None:
             hours = [fence.hour for note in self.notes.values() for fence in note.fences]
+            hours += self.open_hours
             low += [hour * HOUR_NS for hour in hours]
             high += [hour * HOUR_NS + HOUR_NS - 1 for hour in hours]
         return min(low, default=arrival_ns), max(high, default=arrival_ns)
@@ -88,12 +90,16 @@ def _spread_notes(
             fences[fence.hour if fence.hour in by_hour else None].append(fence)
         for hour, of_hour in fences.items():
             by_hour.get(hour, late).add(place, fences=tuple(of_hour))
+        for hour in note.open_hours:  # an entry that says nothing keeps an answer from being complete
+            part = by_hour.get(hour, late)
+            part.add(place)
+            part.open_hours.add(hour)
         if (
             note.alive_ns is not None
         ):  # a heartbeat is no object of its own where others said something
             where = last_part.get(place) or by_hour.get(note.alive_ns // HOUR_NS, late)
             where.add(place, alive_ns=note.alive_ns)
-        elif place not in last_part and not note.fences and not (note.drops or note.end):
+        elif place not in last_part and note == StreamNotes():
             late.add(place)
         if note.drops or note.end:
             last_part.get(place, late).add(place, drops=note.drops, end=note.end)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ranklog.delete.retention import Policy
 from ranklog.ingest.gather_points import gather_points
 from ranklog.ingest.hours import Part, distinct_rows, split_hours
 from ranklog.ingest.parts import Batch, frames_beside
-from ranklog.ingest.records import Received
+from ranklog.ingest.told import ByKind
 from ranklog.layout.build import Beside, BuiltSegment
 from ranklog.layout.point_build import build_point_notes, build_points
 from ranklog.model.frame import KIND_POINT
 
 
-def ingest_points(batch: Batch, frames: Sequence[Received], policy: Policy) -> None:
-    """Commit the records of a tenant's frames of points."""
-    gathered = gather_points(frames)
+def ingest_points(batch: Batch, points: ByKind, policy: Policy) -> None:
+    """Commit the records of a tenant's frames of points, and what is told of their streams."""
+    frames = points.frames
+    gathered = gather_points([*frames, *points.told])
     rows = gathered.rows
     order = distinct_rows(rows, frames)
     batch.report.repeated += len(rows) - len(order)

@@ -47,12 +47,13 @@ class RowFacts:
 
 @dataclass(frozen=True, slots=True)
 class StreamNotes:
-    """What frames say of a stream beside its lines."""
+    """What frames say of a stream beside its lines. `open_hours`: it has lines there, and may have more."""
 
     fences: tuple[Fence, ...] = ()
     drops: tuple[Drop, ...] = ()
     end: StreamEnd | None = None
     alive_ns: int | None = None
+    open_hours: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,11 @@ class FrameParts:
         """No row, fence, drop or end: nothing to send."""
         return not self._streams
 
+    @property
+    def streams(self) -> tuple[OpenStream, ...]:
+        """What it says of each so far, in the order in which they came."""
+        return tuple(self._streams.values())
+
     def fence(self, stream: Stream, next_seq: int, fence: Fence) -> None:
         """All lines of an event hour of the stream; `next_seq` opens a stream without rows here."""
         self._open(stream, next_seq).fences.append(fence)
