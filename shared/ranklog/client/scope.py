@@ -12,6 +12,7 @@ from ranklog.client.cursor import Cursor
 from ranklog.client.imported import load_promised, may_be_imported
 from ranklog.client.manifests import load_declared
 from ranklog.client.reader import Reader
+from ranklog.client.unheard import judge_unheard
 from ranklog.delete.tombstones import hidden_rows
 from ranklog.layout.claims import Claims
 from ranklog.layout.index import SegmentIndex
@@ -118,6 +119,7 @@ def open_scope(
     scope = load_scope(reader, launches, listing)
     _judge_by_imports(reader, scope, points=points)
     _judge_by_manifests(reader, scope)
+    _judge_unheard(reader, scope, kinds)
     if scope.judged.state != "complete":
         scope.judged = replace(scope.judged, waiting=reader.waiting.load())
     fill_report(scope, report)
@@ -208,6 +210,22 @@ def _judge_by_manifests(reader: Reader, scope: Scope) -> None:
         reader.facts.put(place, known)
     absent = sorted({*scope.judged.absent, *known})
     scope.judged = with_skipped(replace(scope.judged, absent=absent), ())
+
+
+def _judge_unheard(reader: Reader, scope: Scope, kinds: Kinds) -> None:
+    """Launches of which nothing was read are no reason to call an answer complete."""
+    launches = scope.launches
+    if not launches:
+        return
+    place = ("read", scope.place, tuple(scope.run_ids))
+    read = reader.facts.get(place)
+    if read is None:
+        read = frozenset(entry.stream.run_id for entry in scope.entries())
+        reader.facts.put(place, read)
+    window, tombstones = scope.window(), scope.tombstones
+    judged = judge_unheard(reader, launches, read, window, tombstones, scope.judged, kinds)
+    if judged is not scope.judged:
+        scope.judged = with_skipped(judged, judged.skipped_tasks)
 
 
 def _overlaps(scope: Scope) -> tuple[dict[int, list[tuple[int, int, int]]], dict[str, Ranges]]:

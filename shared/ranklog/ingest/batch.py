@@ -121,9 +121,7 @@ def ingest_frames(
     return report
 
 
-def _ingest_lines(
-    batch: Batch, lines: ByKind, rules: RuleSet | None, policy: Policy
-) -> None:
+def _ingest_lines(batch: Batch, lines: ByKind, rules: RuleSet | None, policy: Policy) -> None:
     frames = lines.frames
     gathered = gather([*frames, *lines.told])
     order = distinct_rows(gathered.rows, frames)

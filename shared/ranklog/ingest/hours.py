@@ -90,7 +90,9 @@ def _spread_notes(
             fences[fence.hour if fence.hour in by_hour else None].append(fence)
         for hour, of_hour in fences.items():
             by_hour.get(hour, late).add(place, fences=tuple(of_hour))
-        for hour in note.open_hours:  # an entry that says nothing keeps an answer from being complete
+        for (
+            hour
+        ) in note.open_hours:  # an entry that says nothing keeps an answer from being complete
             part = by_hour.get(hour, late)
             part.add(place)
             part.open_hours.add(hour)

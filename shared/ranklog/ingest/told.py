@@ -33,24 +33,31 @@ def by_kind(received: Sequence[Received]) -> tuple[ByKind, ByKind]:
     for item in received:
         frame = item.frame
         own, other = (lines, points) if frame.points is None else (points, lines)
-        count = _own_entries(frame)
-        if count == len(frame.streams):
+        told = _told_of_others(frame)
+        if not told:
             own.frames.append(item)
             continue
-        own.frames.append(replace(item, frame=replace(frame, streams=frame.streams[:count])))
-        other.told.append(replace(item, frame=_without_rows(frame, frame.streams[count:])))
+        kept = tuple(entry for at, entry in enumerate(frame.streams) if at not in told)
+        others = tuple(frame.streams[at] for at in told)
+        own.frames.append(replace(item, frame=replace(frame, streams=kept)))
+        other.told.append(replace(item, frame=_without_rows(frame, others)))
     return lines, points
 
 
-def _own_entries(frame: Frame) -> int:
-    """How many entries are of the frame's kind: those that are told of the other come last."""
-    count = len(frame.streams)
-    while count > 1 and _may_be_told(frame.streams[count - 1], frame.points is not None):
-        count -= 1
-    tellers = {_process(entry.stream) for entry in frame.streams[:count]}
-    while count < len(frame.streams) and _process(frame.streams[count].stream) not in tellers:
-        count += 1  # nobody here could tell of it: a stream of lines that bears the name
-    return count
+def _told_of_others(frame: Frame) -> list[int]:
+    """Places of entries of the other kind: behind all that have rows, whose places stay."""
+    of_points = frame.points is not None
+    behind = max((at + 1 for at, entry in enumerate(frame.streams) if entry.rows), default=0)
+    found = [
+        at
+        for at, entry in enumerate(frame.streams)
+        if at >= behind and _may_be_told(entry, of_points)
+    ]
+    if not found:
+        return []
+    tellers = {_process(e.stream) for at, e in enumerate(frame.streams) if at not in found}
+    # of nobody who speaks here: a stream of lines that bears the name
+    return [at for at in found if _process(frame.streams[at].stream) in tellers]
 
 
 def _may_be_told(entry: FrameStream, of_points: bool) -> bool:
