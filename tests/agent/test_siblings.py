@@ -70,6 +70,10 @@ class Job:
         for key, state in self.states.items():
             again = self.states[key] = state_of(*key)
             again.restore(state.saved())
+        self.look(0)
+
+    def look(self, now_ns: int) -> None:
+        self.framer.fence_past_hours(list(self.states.values()), now_ns)
 
     def end(self) -> None:
         for state in self.states.values():
@@ -149,7 +153,7 @@ def played(steps: list[object], *, ended: bool) -> Job:
             job.restart()
         else:
             now = max((ts for *_, ts in job.said), default=T0)
-            job.framer.fence_past_hours(list(job.states.values()), now)
+            job.look(now)
     if ended:
         job.end()
     job.cut()
@@ -223,6 +227,7 @@ def test_a_process_that_is_over_is_forgotten() -> None:
     job.say(0, "logging", T0)
     job.end()
     job.cut()
+    job.look(T0)
     assert not job.framer._siblings._families
 
 

@@ -16,6 +16,10 @@ BULK, TELEMETRY, KEPT, FLOOD = 0, 1, 2, 3
 FLOOD_BYTES_PER_S, FLOOD_BYTES = 128 << 10, 512 << 10
 
 
+# Of so many of the last hours that have lines an agent knows after a restart.
+SPOKEN_HOURS = 4
+
+
 @dataclass(slots=True)
 class StreamState:
     """How far a stream is. `hour` is None until its first line. `points`: it holds no lines but records
@@ -29,6 +33,7 @@ class StreamState:
     hour_first_seq: int = 0
     ended: bool = False
     masked: int = 0  # lines that held secrets
+    spoken: list[tuple[int, int]] = field(default_factory=list)  # last hours with lines, first seqs
     klass: int = BULK  # of its lines from now until the cut
     room: float = FLOOD_BYTES  # bytes that it may say before it is a flood
     room_ns: int = 0  # when that was worked out, by the times of its lines
@@ -54,12 +59,15 @@ class StreamState:
             self.hour_first_seq,
             self.ended,
             self.masked,
+            [list(one) for one in self.spoken],
         ]
 
     def restore(self, saved: Sequence[Any]) -> None:
         """Go on from there."""
         self.next_seq, self.last_ts, self.hour, self.hour_first_seq, self.ended = saved[:5]
         self.masked = saved[5]
+        # agents of before did not say
+        self.spoken = [(hour, first) for hour, first in saved[6]] if saved[6:] else []
 
 
 @dataclass(slots=True)

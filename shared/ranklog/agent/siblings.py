@@ -13,8 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
-from ranklog.agent.rows import StreamState
-from ranklog.limits import HOUR_NS
+from ranklog.agent.rows import SPOKEN_HOURS, StreamState
 from ranklog.model.frame import Fence
 from ranklog.model.stream import Stream
 from ranklog.stream.frame_parts import FrameParts, OpenStream
@@ -69,21 +68,18 @@ class Siblings:
         else:
             spoken.hours.append(hour)
             spoken.firsts.append(state.next_seq)
+        state.spoken = list(
+            zip(spoken.hours[-SPOKEN_HOURS:], spoken.firsts[-SPOKEN_HOURS:], strict=True)
+        )
 
     def restored(self, state: StreamState) -> None:
         """A stream that an agent before has framed, unless it is known."""
         if not state.next_seq:
             return
         family = self._families.get(_process(state.stream))
-        if family is not None and state.stream in family.spoken:
-            return
-        spoken = self._spoken(state)
-        if state.hour is not None and state.next_seq > state.hour_first_seq:
-            spoken.hours.append(state.hour)
-            spoken.firsts.append(state.hour_first_seq)
-        else:  # its hour is over, and time was put to the end of it
-            spoken.hours.append((state.last_ts - 1) // HOUR_NS)
-            spoken.firsts.append(state.next_seq - 1)
+        if state.ended if family is None else state.stream in family.spoken:
+            return  # of a process that is over, or known
+        self._spoken(state)
 
     def ended(self, state: StreamState) -> None:
         """The stream says nothing any more."""
@@ -124,7 +120,8 @@ class Siblings:
         family = self._families.setdefault(_process(state.stream), _Family())
         spoken = family.spoken.get(state.stream)
         if spoken is None:
-            spoken = family.spoken[state.stream] = _Spoken(state)
+            hours, firsts = [hour for hour, _ in state.spoken], [first for _, first in state.spoken]
+            spoken = family.spoken[state.stream] = _Spoken(state, hours, firsts)
         return spoken
 
 
