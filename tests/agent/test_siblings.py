@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -74,7 +75,7 @@ class Job:
         """Another agent goes on from the log."""
         frames, chains = self.framer.cut()
         self._keep(frames)
-        self.framer = Framer("a" * 16, chains)
+        self.framer = Framer("a" * 16, dict(chains))
         for key, state in self.states.items():
             again = self.states[key] = state_of(*key)
             again.restore(state.saved())
@@ -140,7 +141,7 @@ def check_lines(
 ) -> str:
     """The state of an answer, which must not be complete where a line is missing."""
     known = heard(job, arrived)
-    bounds = {} if hour is None else {"since": at_hour(hour), "until": at_hour(hour + 1)}
+    bounds: dict[str, Any] = {} if hour is None else {"since": at_hour(hour), "until": at_hour(hour + 1)}
     try:
         answer = Client(store=store, tenant="acme").search("", run="llama", limit=0, **bounds)
     except NotFound:
@@ -182,7 +183,7 @@ STEPS = st.lists(
 )
 
 
-def played(steps: list[object], *, ended: bool) -> Job:
+def played(steps: Sequence[object], *, ended: bool) -> Job:
     job = Job()
     for step in steps:
         if isinstance(step, tuple):
@@ -204,7 +205,7 @@ def played(steps: list[object], *, ended: bool) -> Job:
 @settings(max_examples=300, deadline=None)
 @given(STEPS, st.booleans(), st.integers(1, 4), st.randoms(use_true_random=False))
 def test_no_answer_is_complete_while_a_line_is_missing(
-    steps: list[object], ended: bool, size: int, rng: Random
+    steps: Sequence[object], ended: bool, size: int, rng: Random
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(framing, "HEAD_LINES", 2)  # classes differ
@@ -220,7 +221,7 @@ def test_no_answer_is_complete_while_a_line_is_missing(
 @settings(max_examples=100, deadline=None)
 @given(STEPS, st.integers(1, 4), st.randoms(use_true_random=False))
 def test_an_answer_is_complete_where_all_frames_arrived_in_any_order(
-    steps: list[object], size: int, rng: Random
+    steps: Sequence[object], size: int, rng: Random
 ) -> None:
     job = played(steps, ended=True)
     frames = rng.sample(job.frames, len(job.frames))
