@@ -141,7 +141,9 @@ def check_lines(
 ) -> str:
     """The state of an answer, which must not be complete where a line is missing."""
     known = heard(job, arrived)
-    bounds: dict[str, Any] = {} if hour is None else {"since": at_hour(hour), "until": at_hour(hour + 1)}
+    bounds: dict[str, Any] = (
+        {} if hour is None else {"since": at_hour(hour), "until": at_hour(hour + 1)}
+    )
     try:
         answer = Client(store=store, tenant="acme").search("", run="llama", limit=0, **bounds)
     except NotFound:
