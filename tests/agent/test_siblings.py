@@ -204,7 +204,7 @@ def played(steps: Sequence[object], *, ended: bool) -> Job:
     return job
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(STEPS, st.booleans(), st.integers(1, 4), st.randoms(use_true_random=False))
 def test_no_answer_is_complete_while_a_line_is_missing(
     steps: Sequence[object], ended: bool, size: int, rng: Random
