@@ -45,7 +45,7 @@ def test_a_pass_over_an_hour_that_grows_merges_no_more_than_a_merge_may_take(
             LATER + number * 3_600 * 10**9
         )  # what was replaced before has had its grace
         merged.append(compact(store).rows)
-    assert indexes_alive() == before
+    assert indexes_alive() <= before
     in_one = MERGE_BYTES // (len(LINE) + 7)
     assert max(merged) <= in_one + 2 * LINES
     assert max(merged[ROUNDS // 2 :]) <= max(merged[: ROUNDS // 2])

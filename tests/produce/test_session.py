@@ -7,10 +7,9 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from ranklog.model.frame import StreamEnd
 from ranklog.produce import spool
 from ranklog.stream.disk import DiskStream
 from tests.agent.reading import Seen, lines_in, streams_in
+from tests.servers import answering
 
 PACKAGE = str(Path(ranklog.__file__).parents[1])
 
@@ -382,6 +382,17 @@ def test_the_collector_is_no_child_that_a_job_could_meet(job: Job) -> None:
     assert done.stdout == "no child\n"
 
 
+def end_agents(job: Job) -> None:
+    """Those that can deliver nothing would try for hours. A job asks for one up to three times; who comes
+    late works when the first is gone."""
+    lock, until = job.spool / "collector.lock", time.monotonic() + 4.0
+    while time.monotonic() < until:
+        if spool.has_collector(job.spool):
+            with contextlib.suppress(OSError, ValueError):
+                os.kill(int(lock.read_text()), signal.SIGKILL)
+        time.sleep(0.05)
+
+
 class Refusing(BaseHTTPRequestHandler):
     """An API that has no such key."""
 
@@ -395,10 +406,7 @@ class Refusing(BaseHTTPRequestHandler):
 
 
 def test_a_job_whose_destination_refuses_says_so_once(job: Job) -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
+    with answering(Refusing) as url:
         done = job.run(
             "import ranklog, logging\n"
             "from ranklog.produce import trouble\n"
@@ -408,12 +416,9 @@ def test_a_job_whose_destination_refuses_says_so_once(job: Job) -> None:
             "    ranklog.flush(0.5)\n"
             "    if trouble.counts['denied'] > 1: break\n"
             "ranklog.close(0)",
-            RANKLOG_DESTINATION=f"http://127.0.0.1:{server.server_port}",
+            RANKLOG_DESTINATION=url,
         )
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    end_agents(job)
 
     [told] = done.stderr.splitlines()
     assert told.startswith("ranklog: the destination refuses, lines wait in ")
@@ -433,13 +438,7 @@ def test_a_destination_that_is_down_costs_the_job_five_seconds_at_most(job: Job)
 
     assert (done.returncode, done.stdout) == (0, "1 1\n")
     assert took < 20  # starts of two interpreters on a busy machine included
-    # The job has asked for an agent up to three times; who comes late works when the first is gone.
-    lock, until = job.spool / "collector.lock", time.monotonic() + 4.0
-    while time.monotonic() < until:
-        if spool.has_collector(job.spool):
-            with contextlib.suppress(OSError, ValueError):
-                os.kill(int(lock.read_text()), signal.SIGKILL)
-        time.sleep(0.05)
+    end_agents(job)
 
 
 @pytest.mark.parametrize(
