@@ -55,7 +55,8 @@ def test_lines_that_are_there_are_neither_missing_nor_lost() -> None:
 def test_a_hole_before_stored_lines_is_lost_and_lines_that_are_only_known_of_are_late() -> None:
     store = MemoryStore()
     put(store, 0, 5)
-    put(store, 8, 2, FrameStream(ONE, 8, 0, fences=(Fence(HOUR, ((0, 14),)),)))
+    put(store, 8, 2)
+    put(store, 14, 0, FrameStream(ONE, 14, 0, fences=(Fence(HOUR, ((0, 14),)),)))
     found = stored(store)
     assert (found.lines, found.missing, found.lost) == (7, 3 + 4, 3)
 

@@ -504,9 +504,9 @@ def test_fences_drops_and_ends_are_each_in_one_index() -> None:
 
 def test_an_older_frame_behind_a_newer_one_takes_back_nothing_that_this_said() -> None:
     hour, rows = T0 // HOUR_NS, [Row("a")]
-    older = FrameStream(STREAM, 0, 0, fences=(Fence(hour, ((0, 2),)),), drops=(Drop(3, "quota"),))
+    older = FrameStream(STREAM, 2, 0, fences=(Fence(hour, ((0, 2),)),), drops=(Drop(3, "quota"),))
     newer = FrameStream(
-        STREAM, 0, 0, fences=(Fence(hour, ((0, 5),)),), drops=(Drop(4, "quota"),), end=StreamEnd(5)
+        STREAM, 5, 0, fences=(Fence(hour, ((0, 5),)),), drops=(Drop(4, "quota"),), end=StreamEnd(5)
     )
     frames = {1: make_frame(rows, streams=[older], number=1)}
     frames[2] = make_frame([], streams=[newer], number=2)
