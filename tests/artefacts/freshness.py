@@ -2,7 +2,8 @@
 
 Producers put a frame of few lines each some times a second; beside them a reader asks for the newest lines
 again and again. A line's time is from the begin of its PutRecords to the end of the first answer that has it:
-the reader's own turn and the answer's time are in it.
+the reader's own turn and the answer's time are in it. Lines of the first seconds, whose batch meets functions
+that were never called, are told apart.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from tests.artefacts.stack import Stack
 
 RUN = "fresh"
 PRODUCERS, LINES_A_FRAME, FRAME_EVERY_S, ASK_EVERY_S = 4, 2, 0.4, 0.1
+# Until every function was called once.
+COLD_S = 5.0
 _SITE = CallSite("trainer.py:88", "train_step", "trainer")
 # A line that was not seen so long after the last one was put is lost.
 _PATIENCE_S = 20.0
@@ -40,8 +43,18 @@ class Freshness:
 
     @property
     def lags_s(self) -> list[float]:
-        """Of each line that was seen, in order of size."""
-        return sorted(at - self.put_s[text] for text, at in self.seen_s.items())
+        """Of each line that was seen and put after the first seconds, in order of size."""
+        warm_s = min(self.put_s.values()) + COLD_S
+        return sorted(self._lag(text) for text in self.seen_s if self.put_s[text] >= warm_s)
+
+    @property
+    def cold_s(self) -> float:
+        """The longest of the others."""
+        warm_s = min(self.put_s.values()) + COLD_S
+        return max(self._lag(text) for text in self.seen_s if self.put_s[text] < warm_s)
+
+    def _lag(self, text: str) -> float:
+        return self.seen_s[text] - self.put_s[text]
 
     @property
     def lost(self) -> int:
