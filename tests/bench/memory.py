@@ -152,7 +152,7 @@ def _query(arguments: list[str]) -> dict[str, float]:
     from tests.bench.functions import load_handler
 
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        setattr(root, "LambdaInvoker", lambda _: _Elsewhere(pool))  # noqa: B010
+        setattr(root, "LambdaInvoker", lambda *_, **__: _Elsewhere(pool))  # noqa: B010
         handler = load_handler("query")
         before = _peak_mb()
         for path, body in _QUESTIONS:
