@@ -72,7 +72,7 @@ def keys(store: MemoryStore, kind: str) -> list[str]:
 def write(store: MemoryStore, key: str, data: bytes | None) -> None:
     """Other bytes under the same name, or none, as a bucket that fails would give."""
     if data is None:
-        del store._objects[key]
+        store.delete(key)
     else:
         store._objects[key] = (data, store._objects[key][1])
 
@@ -114,7 +114,7 @@ def test_a_segment_that_is_gone_or_another_one_is_named(store: MemoryStore) -> N
         for instead in (None, store.get(other), b"PAR1" + bytes(len(data) - 8) + b"PAR1"):
             write(store, key, instead) if instead is not None else write(store, key, None)
             assert_told(store, key, whole, always=False)
-            store._objects[key] = (data, store._objects[other][1])
+            store.put(key, data)
     assert ask_all(store) == whole
 
 

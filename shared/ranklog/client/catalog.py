@@ -45,12 +45,14 @@ class Launch:
 
 @dataclass(slots=True)
 class Listing:
-    """Index keys of all whole hours that the bounds touch, late ones among them. In order."""
+    """Index keys of all whole hours that the bounds touch, late ones among them. In order. `others`: those
+    that were listed beside, of other kinds or times."""
 
     keys: list[str] = field(default_factory=list)
     from_ns: int | None = None
     to_ns: int | None = None
     defaulted: bool = False
+    others: list[str] = field(default_factory=list)
 
 
 class Catalog:
@@ -69,13 +71,18 @@ class Catalog:
 
     def launches(self, run: str) -> list[Launch]:
         """Launches of a run, oldest first. Raises NotFound."""
-        folders = list(self._store.list_folders(keys.run_prefix(self._tenant, run)))
-        if not folders:
+        names = self.run_launches(run)
+        if not names:
             raise NotFound(f"no run named {run}", hint=self._similar(run))
-        found = [self._launch(*keys.parse_launch_prefix(folder)) for folder in folders]
-        return self._by_start(found)
+        return self._by_start([self.launch(*name) for name in names])
 
-    def _launch(self, run: str, launch: str) -> Launch:
+    def run_launches(self, run: str) -> list[tuple[str, str]]:
+        """(run, launch) of each launch of a run, in order of names."""
+        folders = self._store.list_folders(keys.run_prefix(self._tenant, run))
+        return [keys.parse_launch_prefix(folder) for folder in folders]
+
+    def launch(self, run: str, launch: str) -> Launch:
+        """A launch with its hours, none where it has no marker."""
         prefix = keys.hours_prefix(self._tenant, run, launch)
         marks: list[int | str] = []
         for item in self._store.list(prefix):
@@ -198,14 +205,16 @@ class Catalog:
             prefixes = self._hour_prefixes(hours) if to_ns > from_ns else []
         else:
             prefixes = [f"{keys.index_prefix(self._tenant)}{day}/" for day in sorted(days)]
-        found = self._list([*prefixes, keys.index_late_prefix(self._tenant)], kinds)
-        kept = [
+        found = self._list([*prefixes, keys.index_late_prefix(self._tenant)], None)
+        kept = {
             key
             for key in found
-            if _hour_touches(key, from_ns, to_ns)
+            if keys.parse_index_key(key).kind in kinds
+            and _hour_touches(key, from_ns, to_ns)
             and (_late_touches(key, from_ns, to_ns) or _note_touches(key, from_ns, to_ns))
-        ]
-        return Listing(sorted(kept), from_ns, to_ns)
+        }
+        others = [key for key in found if key not in kept]
+        return Listing(sorted(kept), from_ns, to_ns, others=others)
 
     def list_newest(
         self, hours: int = limits.DEFAULT_WINDOW_HOURS, kinds: Kinds = LINES
@@ -265,8 +274,12 @@ class Catalog:
             for prefix in (singles if len(singles) <= _HOURS_LISTED_SINGLY_MAX else [day])
         ]
 
-    def _list(self, prefixes: Sequence[str], kinds: Kinds = LINES) -> list[str]:
-        """Keys of indexes of these kinds below any of the prefixes."""
+    def list_prefixes(self, prefixes: Sequence[str]) -> list[str]:
+        """Keys of indexes of every kind below any of the prefixes."""
+        return self._list(prefixes, None)
+
+    def _list(self, prefixes: Sequence[str], kinds: Kinds | None = LINES) -> list[str]:
+        """Keys of indexes of these kinds (None: all) below any of the prefixes."""
         width = min(limits.INDEX_GETS_IN_FLIGHT_MAX, len(prefixes))
         if width <= 1:
             pages = [self._keys(prefix, kinds) for prefix in prefixes]
@@ -275,14 +288,14 @@ class Catalog:
                 pages = list(pool.map(lambda prefix: self._keys(prefix, kinds), prefixes))
         return [key for page in pages for key in page]
 
-    def _keys(self, prefix: str, kinds: Kinds) -> list[str]:
+    def _keys(self, prefix: str, kinds: Kinds | None) -> list[str]:
         found = []
         for item in self._store.list(prefix):
             try:
                 name = keys.parse_index_key(item.key)
             except Corrupt:
                 continue  # not ours: something else lies in the folder
-            if name.kind in kinds:
+            if kinds is None or name.kind in kinds:
                 found.append(item.key)
         return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ranklog.answer.completeness import Window, judge
@@ -12,19 +12,23 @@ from ranklog.answer.facts import check_terms, facts_hold, run_facts, unknown_key
 from ranklog.answer.render import render_time
 from ranklog.answer.runs import run_rows, stream_rows
 from ranklog.client.answer import Listing
-from ranklog.client.catalog import LINES_AND_POINTS
+from ranklog.client.catalog import LINES_AND_POINTS, Launch
+from ranklog.client.catalog import Listing as Bounds
+from ranklog.client.lost import list_all_launches, unlisted_launches
 from ranklog.client.manifests import Manifests, load_manifests
 from ranklog.client.reader import Reader
 from ranklog.client.search import Search, begin, timed
+from ranklog.client.unheard import find_unheard
 from ranklog.client.warn import check_patterns
 from ranklog.layout import schema
 from ranklog.merge.groups import GroupMerge
 from ranklog.merge.lines import line_rank
 from ranklog.model import query as q
-from ranklog.model.answer import Report
+from ranklog.model.answer import Completeness, Report
 from ranklog.model.frame import KIND_POINT
 from ranklog.model.index import SiteCount, StreamEntry
 from ranklog.model.levels import parse_level
+from ranklog.model.tombstone import Tombstones
 from ranklog.plan.scope import STREAM_FIELDS, streams_hold
 from ranklog.plan.tasks import Groups, Outcome
 from ranklog.spmd.callsites import CallSites
@@ -53,8 +57,8 @@ def list_runs(reader: Reader, query: q.Query, *, manifest: bool = False) -> List
     check_patterns(query.expr, reader.regexes)
     report = Report()
     with timed(report, "list"):
-        if query.run is not None:
-            launches = reader.catalog.select(query.run)
+        launches = None if query.run is None else reader.catalog.select(query.run)
+        if launches is not None:
             keys = reader.catalog.list_launches(launches, kinds=LINES_AND_POINTS).keys
             wanted = {launch.run_id for launch in launches}
         else:
@@ -76,15 +80,37 @@ def list_runs(reader: Reader, query: q.Query, *, manifest: bool = False) -> List
         told = load_manifests(reader.store, reader.tenant, launches_seen, whole=manifest)
     report.bytes_read = loaded.bytes_read + told.bytes_read
     report.warnings += told.warnings
-    gone = Gone(reader.tombstones.load())
+    tombstones = reader.tombstones.load()
+    judged = _judge_runs(reader, query, launches, launches_seen, tombstones, loaded.failed)
+    gone = Gone(tombstones)
     rows = run_rows(entries, reader.now_ns(), loaded.failed, told.told, points, gone)
     rows = [row for row in rows if _touches(row["first_ns"], row["last_ns"], query)]
     rows = _asked_for(rows, told, query, reader, report)
     if manifest:
         rows = [row | {"manifest": told.told[row["run_id"]].manifest} for row in rows]
     report.run_ids = [row["run_id"] for row in rows]
-    # complete unless an index could not be read; each row has its own
-    return Listing(rows, judge((), Window(), loaded.failed), report)
+    return Listing(rows, judged, report)
+
+
+def _judge_runs(
+    reader: Reader,
+    query: q.Query,
+    launches: Sequence[Launch] | None,
+    seen: Iterable[tuple[str, str]],
+    tombstones: Tombstones,
+    failed: Sequence[dict[str, str]],
+) -> Completeness:
+    """Whether all runs are listed: complete unless an index could not be read, or a launch is named in
+    the store of which none was. Each row has its own."""
+    asked = list_all_launches(reader) if launches is None else launches
+    read = {f"{run}@{launch}" for run, launch in seen}
+    bounds = Bounds([], query.since_ns, query.until_ns)
+    lost = unlisted_launches(reader, asked, read, tombstones, bounds)
+    judged = judge((), Window(), [*failed, *lost])
+    if launches is None:
+        return judged
+    unheard = find_unheard(reader, launches, read, Window(), tombstones, LINES_AND_POINTS)
+    return unheard.joined(judged)
 
 
 def _asked_for(
@@ -122,7 +148,10 @@ def list_streams(reader: Reader, query: q.Query) -> Listing:
     entries = _fitting(run)
     gone = run.scope.gone()
     rows = stream_rows(entries, skipped, gone)
-    return Listing(rows, judge(entries, run.scope.window(), skipped, gone=gone), run.report)
+    if len(entries) == sum(1 for _ in run.scope.entries()):
+        return Listing(rows, run.completeness(), run.report)
+    judged = judge(entries, run.scope.window(), skipped, gone=gone)
+    return Listing(rows, run.scope.unheard.joined(judged), run.report)
 
 
 def _fitting(run: Search) -> list[StreamEntry]:

@@ -17,7 +17,7 @@ from typing import Any
 from ranklog.answer.render import completeness_json, render_time
 from ranklog.client.catalog import LINES, LINES_AND_POINTS, Launch
 from ranklog.client.reader import Reader
-from ranklog.client.scope import Scope, load_scope, skips_of
+from ranklog.client.scope import Scope, judge_unheard_in, load_scope, skips_of
 from ranklog.client.spiked import joins_points
 from ranklog.errors import AlreadyExists, BadInput, Corrupt, NewerVersion, NotFound
 from ranklog.layout import keys
@@ -180,6 +180,7 @@ def open_pinned(reader: Reader, pin: Pin) -> Scope:
     whole = replace(listing, keys=sorted(there), defaulted=pin.defaulted)
     scope = load_scope(reader, launches, whole, pinned=True)
     if there == pinned:
+        judge_unheard_in(reader, scope, kinds)
         return scope
     listing = replace(listing, defaulted=pin.defaulted)
     scope = load_scope(reader, launches, listing, pinned=True)
@@ -187,14 +188,8 @@ def open_pinned(reader: Reader, pin: Pin) -> Scope:
 
 
 def _launches(reader: Reader, names: Iterable[tuple[str, str]]) -> list[Launch]:
-    """Those that are still there."""
-    found: list[Launch] = []
-    for run, launch in names:
-        try:
-            found += reader.catalog.select(q.RunSelector(run, launch=launch))
-        except NotFound:
-            continue
-    return found
+    """All of them; one that is not there any more has no hours."""
+    return [reader.catalog.launch(run, launch) for run, launch in names]
 
 
 def _without_others(scope: Scope, pin: Pin) -> Scope:

@@ -10,9 +10,10 @@ from ranklog.answer.deleted import Gone
 from ranklog.client.catalog import LINES, LINES_AND_POINTS, Kinds, Launch, Listing
 from ranklog.client.cursor import Cursor
 from ranklog.client.imported import load_promised, may_be_imported
+from ranklog.client.lost import lost_launches
 from ranklog.client.manifests import load_declared
 from ranklog.client.reader import Reader
-from ranklog.client.unheard import judge_unheard
+from ranklog.client.unheard import Unheard, find_unheard
 from ranklog.delete.tombstones import hidden_rows
 from ranklog.layout.claims import Claims
 from ranklog.layout.index import SegmentIndex
@@ -31,7 +32,8 @@ class Scope:
 
     `launches` None: all runs. `skips` are the rows of a segment that another one answers.
     `span`: times of the streams in scope, half-open. `tombstones`: `skips` has their rows, too.
-    `contested`: by stream_id the lines that two frames had with different content.
+    `contested`: by stream_id the lines that two frames had with different content. `unheard`: what
+    `judged` has of launches of which nothing was read.
     """
 
     launches: list[Launch] | None
@@ -45,6 +47,7 @@ class Scope:
     points: dict[int, SegmentIndex] = field(default_factory=dict)
     tombstones: Tombstones = field(default_factory=Tombstones)
     contested: dict[str, Ranges] = field(default_factory=dict)
+    unheard: Unheard = field(default_factory=Unheard)
 
     @property
     def place(self) -> tuple[str, ...]:
@@ -119,7 +122,8 @@ def open_scope(
     scope = load_scope(reader, launches, listing)
     _judge_by_imports(reader, scope, points=points)
     _judge_by_manifests(reader, scope)
-    _judge_unheard(reader, scope, kinds)
+    judge_unheard_in(reader, scope, kinds)
+    _name_lost(reader, scope)
     if scope.judged.state != "complete":
         scope.judged = replace(scope.judged, waiting=reader.waiting.load())
     fill_report(scope, report)
@@ -212,7 +216,7 @@ def _judge_by_manifests(reader: Reader, scope: Scope) -> None:
     scope.judged = with_skipped(replace(scope.judged, absent=absent), ())
 
 
-def _judge_unheard(reader: Reader, scope: Scope, kinds: Kinds) -> None:
+def judge_unheard_in(reader: Reader, scope: Scope, kinds: Kinds) -> None:
     """Launches of which nothing was read are no reason to call an answer complete."""
     launches = scope.launches
     if not launches:
@@ -223,9 +227,22 @@ def _judge_unheard(reader: Reader, scope: Scope, kinds: Kinds) -> None:
         read = frozenset(entry.stream.run_id for entry in scope.entries())
         reader.facts.put(place, read)
     window, tombstones = scope.window(), scope.tombstones
-    judged = judge_unheard(reader, launches, read, window, tombstones, scope.judged, kinds)
-    if judged is not scope.judged:
-        scope.judged = with_skipped(judged, judged.skipped_tasks)
+    scope.unheard = find_unheard(reader, launches, read, window, tombstones, kinds)
+    scope.judged = scope.unheard.joined(scope.judged)
+
+
+def _name_lost(reader: Reader, scope: Scope) -> None:
+    """Where all runs are asked: launches of which every index in these hours was lost."""
+    if scope.launches is not None:
+        return
+    place = ("lost", scope.place, scope.window(), scope.listing.defaulted)
+    known = reader.facts.get(place)
+    if known is None:
+        read = (*scope.indexes.values(), *scope.points.values())
+        known = lost_launches(reader, scope.listing, read, scope.tombstones)
+        if not known:  # what is on its way, or is written anew, is there the next time
+            reader.facts.put(place, known)
+    scope.failed = [*scope.failed, *known]
 
 
 def _overlaps(scope: Scope) -> tuple[dict[int, list[tuple[int, int, int]]], dict[str, Ranges]]:

@@ -7,10 +7,10 @@ nothing there. A launch of which no index is known at all has its first lines on
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ranklog.answer.completeness import Window, judge_streams
+from ranklog.answer.completeness import Window, judge_streams, with_skipped
 from ranklog.answer.deleted import Gone
 from ranklog.client.catalog import Kinds, Launch
 from ranklog.model.answer import Completeness
@@ -21,30 +21,50 @@ if TYPE_CHECKING:
     from ranklog.client.reader import Reader
 
 
-def judge_unheard(
+@dataclass(frozen=True, slots=True)
+class Unheard:
+    """Members of completeness that such launches add."""
+
+    behind: list[dict[str, Any]] = field(default_factory=list)
+    gaps: list[dict[str, Any]] = field(default_factory=list)
+    absent: list[int] = field(default_factory=list)
+
+    def joined(self, judged: Completeness) -> Completeness:
+        """What was judged of streams, with them; the same object where there are none."""
+        if not (self.behind or self.gaps or self.absent):
+            return judged
+        more = replace(
+            judged,
+            behind=[*judged.behind, *self.behind],
+            gaps=[*judged.gaps, *self.gaps],
+            absent=sorted({*judged.absent, *self.absent}),
+        )
+        return with_skipped(more, judged.skipped_tasks)
+
+
+def find_unheard(
     reader: Reader,
     launches: Sequence[Launch],
     read: Iterable[str],
     window: Window,
     tombstones: Tombstones,
-    judged: Completeness,
     kinds: Kinds,
-) -> Completeness:
-    """The same, with what is missing, absent or behind of the launches that are not among the run_ids
-    `read`. Raises what the store raises."""
-    known = set(read)
+) -> Unheard:
+    """What is missing, absent or behind of the launches that are not among the run_ids `read`. Raises
+    what the store raises."""
+    found, known = Unheard(), set(read)
     for launch in launches:
         if launch.run_id in known or tombstones.hides_launch(launch.run, launch.launch):
             continue
         gone = Gone(tombstones, frozenset([launch.run_id]))
         entries, failed = _rest(reader, launch, window, kinds)
         rest = judge_streams(entries, window, gone=gone)
-        behind = [*judged.behind, *rest.behind]
+        found.behind.extend(rest.behind)
         if failed or not (entries or gone.rows(Window())):
-            behind.append(_nothing_of(launch))
-        gaps, absent = [*judged.gaps, *rest.gaps], sorted({*judged.absent, *rest.absent})
-        judged = replace(judged, behind=behind, gaps=gaps, absent=absent)
-    return judged
+            found.behind.append(_nothing_of(launch))
+        found.gaps.extend(rest.gaps)
+        found.absent.extend(rest.absent)
+    return found
 
 
 def _rest(
