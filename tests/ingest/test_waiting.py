@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,9 +10,10 @@ import pytest
 from ranklog.access.meter import PARKED, STREAMED, Meter, read_hour
 from ranklog.access.policy import Policy, Quotas, write_policy
 from ranklog.client import Client
-from ranklog.errors import Unavailable
+from ranklog.errors import NotFound, Unavailable
 from ranklog.ingest.allowance import Allowance
 from ranklog.ingest.batch import IngestReport, ingest_batch
+from ranklog.ingest.quarantine import keep, list_entries, mark_replayed
 from ranklog.ingest.waiting import list_waiting, release
 from ranklog.limits import HOUR_NS, SECOND_NS
 from ranklog.model.record import Record
@@ -44,8 +46,8 @@ def limited(store: MemoryStore, clocks: Clocks, process: str = "a") -> Allowance
     return Allowance(meter)
 
 
-def frame(seq: int, tenant: str = "acme") -> bytes:
-    one = OTHER if tenant == "other" else STREAM
+def frame(seq: int, tenant: str = "acme", run: str = "llama") -> bytes:
+    one = replace(OTHER if tenant == "other" else STREAM, run=run)
     rows = [Row(f"{tenant} line {seq}", stream=one)]
     return encode_frame(make_frame(rows, first_seq={one: seq}, number=seq, tenant=tenant))
 
@@ -118,6 +120,39 @@ def test_while_frames_wait_no_answer_is_complete(clocks: Clocks) -> None:
     release(store, "acme", allowance=None, rules=None)
     answer = Client(store=store, tenant="acme").search("line", since="2026-02-28")
     assert (answer.completeness.gaps, answer.completeness.waiting) == ([], [])
+
+
+def test_a_run_of_which_all_frames_wait_is_said_to_wait(clocks: Clocks) -> None:
+    store = MemoryStore()
+    allow(store, 1)
+    ingest(store, limited(store, clocks), frame(0))
+    ingest(store, limited(store, clocks), frame(0, run="later"), first=9)
+    client = Client(store=store, tenant="acme")
+    with pytest.raises(NotFound) as raised:
+        client.search("", run="later")
+    assert "no run named later" in raised.value.message
+    assert raised.value.hint == (
+        "frames wait (1 for the tenant's quota), its lines may be in them: ranklog quarantine list; "
+        "did you mean llama?"
+    )
+    since = {"since": "2026-02-28"}
+    told = [client.search("", **since).completeness, client.runs().completeness]
+    assert [(one.state, one.waiting[0]["frames"]) for one in told] == [("behind", 1)] * 2
+
+
+def test_a_run_of_which_all_frames_are_in_quarantine_is_said_to_be_there() -> None:
+    store = MemoryStore()
+    for name in ("1", "2"):
+        keep(store, Record(frame(0), T0, name), "failed", "it broke", "k")
+    [one, other] = list_entries(store, "acme")
+    mark_replayed(store, other, T0)
+    with pytest.raises(NotFound) as raised:
+        Client(store=store, tenant="acme").search("", run="llama")
+    assert str(raised.value.hint).startswith("frames wait (1 in quarantine), ")
+    mark_replayed(store, one, T0)
+    with pytest.raises(NotFound) as raised:
+        Client(store=store, tenant="acme").search("", run="llama")
+    assert raised.value.hint == "this tenant has no runs"
 
 
 def test_a_batch_that_failed_and_comes_again_is_stored_once_and_counted_once(

@@ -163,7 +163,7 @@ def _worst(result: Completeness) -> str:
         return "partial"
     if result.gaps:
         return "gaps"
-    return "behind" if result.behind or result.absent else "complete"
+    return "behind" if result.behind or result.absent or result.waiting else "complete"
 
 
 def _weakest(certificates: Iterable[str]) -> str:

@@ -81,8 +81,10 @@ def say_completeness(console: Console, completeness: Completeness, zone: tzinfo)
     if completeness.gaps:
         missing = sum(gap["last_seq"] - gap["first_seq"] + 1 for gap in completeness.gaps)
         parts.append(f"{missing} lines of {_ranks(completeness.gaps)} have not arrived")
-    if completeness.behind:
-        parts.append(f"{_ranks(completeness.behind)} may still send lines")
+    if unheard := [one["run_id"] for one in completeness.behind if one.get("run_id")]:
+        parts.append(f"nothing of {', '.join(sorted(set(unheard)))} was read")
+    if behind := [one for one in completeness.behind if not one.get("run_id")]:
+        parts.append(f"{_ranks(behind)} may still send lines")
     for verdict in ("late", "gone", "silent"):
         if quiet := [one for one in completeness.quiet if one["verdict"] == verdict]:
             parts.append(f"{_ranks(quiet)}: {verdict}")

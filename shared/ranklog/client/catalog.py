@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from ranklog import limits
 from ranklog.client.indexes import IndexCache
+from ranklog.client.waiting import held_back
 from ranklog.errors import Corrupt, NotFound
 from ranklog.layout import keys
 from ranklog.layout.bundle import is_compacted
@@ -122,7 +123,8 @@ class Catalog:
             if not chosen:
                 names = ", ".join(item.launch for item in launches[-5:])
                 raise NotFound(
-                    f"run {selector.name} has no launch {selector.launch}", hint=f"it has {names}"
+                    f"run {selector.name} has no launch {selector.launch}",
+                    hint=self._or_held_back(f"it has {names}"),
                 )
             return chosen
         if selector.ok:
@@ -167,8 +169,13 @@ class Catalog:
         names = self.run_names()
         close = difflib.get_close_matches(run, names, n=3) or names[:3]
         if not close:
-            return "this tenant has no runs"
-        return "did you mean " + " or ".join(close) + "?"
+            return self._or_held_back("this tenant has no runs")
+        return self._or_held_back("did you mean " + " or ".join(close) + "?")
+
+    def _or_held_back(self, hint: str) -> str:
+        """The hint, behind what is said of frames that are not stored."""
+        held = held_back(self._store, self._tenant)
+        return f"{held}; {hint}" if held else hint
 
     # --- indexes --------------------------------------------------------------------------------
     def list_launches(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from ranklog.answer.completeness import Window, judge
+from ranklog.answer.completeness import Window, judge, with_skipped
 from ranklog.answer.deleted import Gone
 from ranklog.answer.facts import check_terms, facts_hold, run_facts, unknown_keys
 from ranklog.answer.render import render_time
@@ -107,8 +108,9 @@ def _judge_runs(
     bounds = Bounds([], query.since_ns, query.until_ns)
     lost = unlisted_launches(reader, asked, read, tombstones, bounds)
     judged = judge((), Window(), [*failed, *lost])
-    if launches is None:
-        return judged
+    if launches is None:  # what waits may be of runs that nobody has seen yet
+        waiting = replace(judged, waiting=reader.waiting.load())
+        return with_skipped(waiting, judged.skipped_tasks)
     unheard = find_unheard(reader, launches, read, Window(), tombstones, LINES_AND_POINTS)
     return unheard.joined(judged)
 

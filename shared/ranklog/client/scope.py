@@ -124,8 +124,9 @@ def open_scope(
     _judge_by_manifests(reader, scope)
     judge_unheard_in(reader, scope, kinds)
     _name_lost(reader, scope)
-    if scope.judged.state != "complete":
-        scope.judged = replace(scope.judged, waiting=reader.waiting.load())
+    if launches is None or scope.judged.state != "complete":  # what waits may be of any run
+        waiting = replace(scope.judged, waiting=reader.waiting.load())
+        scope.judged = with_skipped(waiting, scope.judged.skipped_tasks)
     fill_report(scope, report)
     return scope
 

@@ -1,14 +1,20 @@
-"""Frames of the tenant that ingest holds back: why lines that are missing may yet come by themselves."""
+"""Frames of the tenant that ingest holds back, or has set aside: where lines that are missing may be."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 from ranklog.layout import keys
 from ranklog.limits import METER_AGE_S_MAX
 from ranklog.store.protocol import Store
+
+# What an error says of frames is counted up to here.
+_COUNTED_MAX = 1_000
+# What lies beside a frame in quarantine.
+_NOTE, _REPLAYED = ".json", ".replayed.json"
 
 
 class WaitingFrames:
@@ -29,3 +35,24 @@ class WaitingFrames:
             found = [{"reason": "over_quota", "frames": frames}] if frames else []
             self._known = now_s, found
         return found
+
+
+def held_back(store: Store, tenant: str) -> str:
+    """A hint that what is not stored may be in frames that wait or are in quarantine; "" where there are
+    none. Raises what the store raises."""
+    waiting = sum(1 for _ in islice(store.list(keys.waiting_prefix(tenant)), _COUNTED_MAX))
+    listed = islice(store.list(keys.quarantine_prefix(tenant)), 3 * _COUNTED_MAX)  # frame and notes
+    names = {item.key for item in listed}
+    aside = sum(not key.endswith(_NOTE) and key + _REPLAYED not in names for key in names)
+    said = [
+        f"{_counted(frames)} {what}"
+        for frames, what in ((waiting, "for the tenant's quota"), (aside, "in quarantine"))
+        if frames
+    ]
+    if not said:
+        return ""
+    return f"frames wait ({', '.join(said)}), its lines may be in them: ranklog quarantine list"
+
+
+def _counted(frames: int) -> str:
+    return f"{frames:,}" if frames < _COUNTED_MAX else f"{_COUNTED_MAX:,} and more"
