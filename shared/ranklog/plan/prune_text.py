@@ -56,6 +56,8 @@ class Dictionary:
         self.index = index
         self._tables = tables_of(index)
         self.all = self._tables.all
+        self.present = self._tables.present
+        self.anywhere = self._tables.anywhere
         self._held: dict[tuple[Variable, int], bool] = {}
 
     def knows_envelopes(self, group: int) -> bool:
@@ -157,10 +159,11 @@ class LiteralTerm:
         dictionary = self._dictionary
         if self._doubt or not dictionary.knows_envelopes(group):
             return dictionary.all, self._surely
-        might = 0
+        might, present = 0, dictionary.present[group]
         for templates, variables in self._ways:
-            if templates & ~might and all(dictionary.may_hold(v, group) for v in variables):
-                might |= templates
+            new = templates & present & ~might
+            if new and all(dictionary.may_hold(v, group) for v in variables):
+                might |= new
         return might, self._surely
 
     def reason(self, group: int, templates: int) -> tuple[str, str]:
@@ -177,15 +180,19 @@ class LiteralTerm:
     def _find_ways(
         self, folded: bool, token_start: bool, token_end: bool
     ) -> Iterator[tuple[int, Sequence[Variable]]]:
-        """(templates, what their placeholders must hold) of each way to read the literal."""
+        """(templates, what their placeholders must hold) of each way to read the literal; none that no
+        row has."""
         for pattern, variables in _readings(self._text, token_start, token_end):
-            templates = self._dictionary.having(pattern, folded=folded)
+            templates = self._dictionary.having(pattern, folded=folded) & self._dictionary.anywhere
             for variable in variables:
+                if not templates:
+                    break
                 if variable.least:
                     templates &= self._dictionary.with_mixed(variable.least)
                 else:
                     templates &= self._dictionary.with_variable(len(variable.word))
-            yield templates, variables
+            if templates:
+                yield templates, variables
 
 
 @lru_cache(maxsize=1_024)  # every segment asks

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import accumulate, compress, count
-from operator import add
+from operator import add, or_
 from typing import TypeVar, cast
 from weakref import proxy
 
@@ -93,6 +93,11 @@ class SegmentTables:
             found.append(mask(tids[first:past]))
         return tuple(found)
 
+    @cached_property
+    def anywhere(self) -> int:
+        """The set of templates that have rows."""
+        return reduce(or_, self.present, 0)
+
     def row_ranges(self, left: Sequence[int]) -> tuple[Rows, ...]:
         """Rows of the templates that are left of each row group, neighbours joined."""
         ranges: list[Rows] = []
@@ -127,9 +132,6 @@ class SegmentTables:
 
     def having(self, wanted: bytes, *, folded: bool) -> int:
         """Templates with these bytes; a leading line feed anchors at the start."""
-        return self.known(("having", wanted, folded), lambda: self._search(wanted, folded))
-
-    def _search(self, wanted: bytes, folded: bool) -> int:
         text, starts = self._texts[folded], self._starts
         tids = []
         at = text.find(wanted)
