@@ -5,8 +5,8 @@ Trigger: the HTTP API before it invokes the api function (authorizer, payload fo
 Reads: the key's record in the store's bucket, `<tenant>/config/keys/api/<id>.json` (one GET; text that is no
     key costs none).
 Writes: nothing.
-Retries: none. Where the store does not answer the exception is raised, the gateway answers 500, and the
-    client asks again.
+Retries: none. Where the store does not answer within STORE_PROMPT_S_MAX, or at all, an exception says so,
+    the gateway answers 500, and the client asks again.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ranklog.serverless.authorize import authorize
 from ranklog.serverless.invocation import function_logger, invocation
 from ranklog.serverless.settings import read_settings
 from ranklog.store import open_store
+from ranklog.store.prompt import Prompt
 
 logger = function_logger("authorizer")
 
@@ -27,7 +28,8 @@ logger = function_logger("authorizer")
 @cache
 def _keys() -> StoreKeys:
     # The gateway remembers: twice would be twice as long until a revoked key stops.
-    return StoreKeys(open_store(read_settings(os.environ).store_url), age_ns_max=0)
+    store = Prompt(open_store(read_settings(os.environ).store_url))
+    return StoreKeys(store, age_ns_max=0)
 
 
 @invocation(logger)

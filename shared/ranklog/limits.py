@@ -196,6 +196,9 @@ KINESIS_WAIT_S_MAX = 5.0
 STORE_PROMPT_S_MAX = 4.0
 STORE_AWAY_S = 2.0
 STORE_PROMPT_CALLS_MAX = 64
+# A frame that goes straight into a store is committed within this, or the answer is 503. The commit may still
+# succeed: the agent keeps the frame, sends it again, and it is stored once.
+FRAME_COMMIT_S_MAX = 6.0
 # S3 refuses a longer key (in UTF-8 bytes); every store refuses it, so that a store can be moved.
 KEY_BYTES_MAX = 1_024
 # A temporary file that old belongs to a writer that died; opening a disk store removes it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -273,3 +274,22 @@ def test_the_logs_hold_neither_queries_nor_keys_nor_lines(
     assert all(f'"service":"{name}"' in out for name in ("api", "query", "authorizer"))
     for secret in (KEY, "CUDA", "level>=ERROR"):
         assert secret not in out
+
+
+def test_a_frame_is_refused_soon_where_the_store_says_nothing_of_its_tenant(
+    load_function: Load, read_event: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Hung(DiskStore):
+        back = threading.Event()
+
+        def get(self, key: str) -> bytes:
+            assert self.back.wait(60)
+            return super().get(key)
+
+    monkeypatch.setattr(limits, "STORE_PROMPT_S_MAX", 0.1)
+    monkeypatch.setattr("ranklog.serverless.root.open_store", lambda url: Hung(url[7:]))
+    stack = Stack(load_function, read_event, tmp_path / "store", monkeypatch)
+    response = stack.api(read_event("api-frames"))
+    assert (response["statusCode"], response["headers"]["Retry-After"]) == (503, "2")
+    assert stack.kinesis.records == []
+    Hung.back.set()

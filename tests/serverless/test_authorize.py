@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.util
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ranklog import limits
 from ranklog.access.api_keys import StoreKeys
 from ranklog.access.manage import create_api_key, create_ingest_key, revoke_key
 from ranklog.errors import Unavailable
 from ranklog.serverless.authorize import REFUSED, authorize
 from ranklog.store.memory import MemoryStore
 
+APP = Path(__file__).parents[2] / "functions" / "authorizer" / "app.py"
 NOW = 1_772_323_200_000_000_000
 HOUR = 3_600_000_000_000
 
@@ -57,3 +62,25 @@ def test_a_store_that_does_not_answer_is_no_refusal() -> None:
     key, _ = create_api_key(store, "acme", ["read"], now_ns=NOW)
     with pytest.raises(Unavailable):
         authorize(event(f"Bearer {key}"), StoreKeys(Away(), lambda: NOW))
+
+
+def test_a_store_that_hangs_is_told_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Hung(MemoryStore):
+        back = threading.Event()
+
+        def get(self, key: str) -> bytes:
+            assert self.back.wait(60)
+            return super().get(key)
+
+    monkeypatch.setattr(limits, "STORE_PROMPT_S_MAX", 0.1)
+    store = Hung()
+    key, _ = create_api_key(store, "acme", ["read"], now_ns=NOW)
+    module = importlib.util.spec_from_file_location("authorizer_app", APP)
+    assert module is not None and module.loader is not None
+    app = importlib.util.module_from_spec(module)
+    module.loader.exec_module(app)
+    monkeypatch.setattr(app, "open_store", lambda _: store)
+    monkeypatch.setenv("RANKLOG_STORE", "memory:")
+    with pytest.raises(Unavailable, match=r"does not answer within 0\.1 s"):
+        authorize(event(f"Bearer {key}"), app._keys())
+    store.back.set()

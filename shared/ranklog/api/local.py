@@ -33,8 +33,8 @@ def make_handler(
 ) -> Handler:
     """A handler that reads from a store and ingests frames into it, or puts them into the stream in a
     folder, which somebody else ingests."""
-    recorder = recorder or Recorder(store, background=True, clock_ns=clock_ns)
     prompt = Prompt(store)
+    recorder = recorder or Recorder(prompt, background=True, clock_ns=clock_ns)
     settings = Settings(
         client_of=_Clients(store).of,
         admin_of=lambda tenant: admin_of(store, tenant),

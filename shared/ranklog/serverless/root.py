@@ -39,6 +39,7 @@ from ranklog.serverless.root_watch import RootWatch
 from ranklog.serverless.settings import FunctionSettings
 from ranklog.store.aws import aws_client
 from ranklog.store.open import open_store
+from ranklog.store.prompt import Prompt
 
 # Its role may not: what removes objects, and what ingests, is other functions' business.
 _ELSEWHERE = "the stack's functions apply retention each hour; a replay needs the store"
@@ -51,6 +52,7 @@ def make_root(settings: FunctionSettings, logger: Logger) -> Handler:
     left = _TimeLeft()
     watch = RootWatch(logger, open_store(settings.store_url))
     store = watch.store
+    prompt = Prompt(store)
     invoker = LambdaInvoker(settings.scan_function, tell=watch.tell, told=watch.told)
 
     @lru_cache(CLIENTS_KEPT_MAX)
@@ -80,10 +82,10 @@ def make_root(settings: FunctionSettings, logger: Logger) -> Handler:
     handler = make_api(
         Settings(
             client_of=client_of,
-            sink=KinesisFrames(aws_client("kinesis"), stream, Seals(store)) if stream else None,
+            sink=KinesisFrames(aws_client("kinesis"), stream, Seals(prompt)) if stream else None,
             keys=None,
             tenant=None,
-            meter=Meter(store),
+            meter=Meter(prompt),
             admin_of=admin_of if stream else None,
             begun=watch.begun,
             observe=watch.observe,

@@ -16,6 +16,7 @@ from ranklog.serverless.asked import Asked, run_of, tell_asked
 from ranklog.serverless.metrics import put_metrics
 from ranklog.serverless.spending import CountedStore, Spending, Spent, is_arm
 from ranklog.serverless.tracing import annotate
+from ranklog.store.prompt import Prompt
 from ranklog.store.protocol import Store
 
 
@@ -28,7 +29,7 @@ class RootWatch:
         self._spending = Spending()
         self.store = CountedStore(store, self._spending)
         # its own PUTs are in the next request's cost
-        self._recorder = Recorder(self.store, every_s=MEASURES_AGE_LAMBDA_S)
+        self._recorder = Recorder(Prompt(self.store), every_s=MEASURES_AGE_LAMBDA_S)
         self._observed = Observed("")
         self._scans = Measures()
         self._lock = threading.Lock()

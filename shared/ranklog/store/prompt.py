@@ -69,26 +69,43 @@ class Prompt:
     def _soon(self, work: Callable[[], T]) -> T:
         if self._clock_s() < self._away_until_s or not self._places.acquire(blocking=False):
             raise Unavailable("the store does not answer")
-        call = _Call(work, self._places.release)
-        call.start()
-        if not call.done.wait(limits.STORE_PROMPT_S_MAX):
+        try:
+            return done_within(limits.STORE_PROMPT_S_MAX, work, self._places.release)
+        except Overdue:
             self._away_until_s = self._clock_s() + limits.STORE_AWAY_S
-            raise Unavailable(
-                f"the store does not answer within {limits.STORE_PROMPT_S_MAX:g} s",
-                hint="check that it is there, then repeat",
-            )
-        if call.error is not None:
-            raise call.error
-        return call.values[0]
+            raise
+
+
+class Overdue(Unavailable):
+    """What was asked of the store is not done yet, and goes on."""
+
+
+def done_within(seconds: float, work: Callable[[], T], ended: Callable[[], None]) -> T:
+    """What `work` returns or raises, done in a thread of its own. Raises Overdue where it takes longer:
+    then it goes on, and nobody hears how it ended but `ended`, which is called in any case."""
+    call = _Call(work, ended)
+    try:
+        call.start()
+    except RuntimeError as error:  # no thread is to be had
+        ended()
+        raise Unavailable(f"the store can't be asked: {error}") from error
+    if not call.done.wait(seconds):
+        raise Overdue(
+            f"the store does not answer within {round(seconds, 1):g} s",
+            hint="check that it is there, then repeat",
+        )
+    if call.error is not None:
+        raise call.error
+    return call.values[0]
 
 
 class _Call(threading.Thread, Generic[T]):
-    """One call of the store: its value, or `error`, is there once `done` is set."""
+    """One piece of work: its value, or `error`, is there once `done` is set."""
 
-    def __init__(self, work: Callable[[], T], release: Callable[[], None]) -> None:
+    def __init__(self, work: Callable[[], T], ended: Callable[[], None]) -> None:
         super().__init__(name="ranklog-store", daemon=True)
         self._work = work
-        self._release = release
+        self._ended = ended
         self.done = threading.Event()
         self.values: list[T] = []
         self.error: BaseException | None = None
@@ -99,5 +116,5 @@ class _Call(threading.Thread, Generic[T]):
         except BaseException as error:  # raised by whoever waits for it
             self.error = error
         finally:
-            self._release()
+            self._ended()
             self.done.set()
