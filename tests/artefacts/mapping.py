@@ -29,6 +29,7 @@ from tests.aws.event_source import lambda_event
 from tests.aws.lambda_client import PAYLOAD_BYTES_MAX
 
 Invoke = Callable[[bytes], Invoked]
+Watch = Callable[[list[Record]], None]
 # Of one try after another; Lambda's own waits are longer.
 _WAIT_S, _WAIT_S_MAX = 0.1, 2.0
 
@@ -74,7 +75,8 @@ class GivenUp:
 class KinesisMapping:
     """Polls from `start` to `close`, a thread a shard; `deliver` alone needs neither.
 
-    `delivered` has (first, last, error) of each try, in order.
+    `delivered` has (first, last, error) of each try, in order. `on_read`, `on_out`, `on_done` are called with
+    what a poll has read, what goes to the function now, and what it has taken or was given up.
     """
 
     kinesis: Any
@@ -82,6 +84,9 @@ class KinesisMapping:
     invoke: Invoke
     terms: Terms
     on_failure: Callable[[GivenUp], None] = lambda _: None
+    on_read: Watch = lambda _: None
+    on_out: Watch = lambda _: None
+    on_done: Watch = lambda _: None
     poll_s: float = 1.0
     delivered: list[tuple[str, str, str]] = field(default_factory=list)
     given_up: list[GivenUp] = field(default_factory=list)
@@ -120,11 +125,14 @@ class KinesisMapping:
             if now_s >= polled_s + self.poll_s:
                 polled_s = now_s
                 fresh = self._read(shard_id, after)
+                self.on_read(fresh)
                 if fresh and not pending:
                     window_ends_s = now_s + self.terms.window_s
                 pending += fresh
             for batch in self._full(shard_id, pending, over=time.monotonic() >= window_ends_s):
+                self.on_out(batch)
                 self.deliver(shard_id, batch)
+                self.on_done(batch)
                 pending = pending[len(batch) :]
                 window_ends_s = time.monotonic() + self.terms.window_s if pending else float("inf")
             next_s = min(polled_s + self.poll_s, window_ends_s)

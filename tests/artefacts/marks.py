@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.artefacts import freshness, warm_query
+from tests.artefacts import freshness, stages, warm_query
 from tests.artefacts.build import WORK
 from tests.artefacts.lambdas import Counts
 from tests.artefacts.s3_proxy import tally
@@ -29,6 +29,16 @@ from tests.servers import running_moto, running_seaweedfs
 
 FRESH_S_MARK, QUERY_S_MARK = 3.0, 0.25
 WINDOW_S, PRODUCE_S = 1, 60.0
+# Lines put in each stretch of so many seconds are told apart: whether it grows.
+_SLICE_S = 15.0
+_STAGES = {
+    "put": "until Kinesis has it",
+    "poll": "until the mapping has read it",
+    "window": "until its batch goes out",
+    "ingest": "until the function has returned",
+    "turn": "until the reader asks",
+    "answer": "until it has the answer",
+}
 
 
 @contextmanager
@@ -45,18 +55,19 @@ def running(built: Path, python: Path, options: Options) -> Iterator[Stack]:
             yield stack
 
 
-def measure_freshness(built: Path, python: Path) -> dict[str, Any]:
-    """Times in seconds, and what the functions did for it."""
+def measure_freshness(built: Path, python: Path, seconds: float) -> dict[str, Any]:
+    """Times in seconds, and what the functions did for it, of lines that are put for so long."""
     with running(built, python, Options(parameters={"BatchWindowSeconds": WINDOW_S})) as stack:
         stack.start_mappings()
         for name in ("Ingest", "Scan", "Api"):
             stack[name].warm(2)
         cpu_s = stack["Ingest"].cpu_s
-        found = freshness.measure(stack, PRODUCE_S)
+        found = freshness.measure(stack, seconds)
         puts = tally(stack.proxy.take())
-        lags = found.lags_s
         if found.lost:
-            raise RuntimeError(f"{found.lost} of {len(found.put_s)} lines were not seen")
+            raise RuntimeError(f"of {len(found.put_s)} lines were not seen: {found.left_at()}")
+        lines = found.lines
+        lags = [line.lag_s for line in lines]
         batches = stack.mappings[0].delivered
         ingest = {
             "cpu_s": stack["Ingest"].cpu_s - cpu_s,
@@ -67,13 +78,16 @@ def measure_freshness(built: Path, python: Path) -> dict[str, Any]:
             "window_s": WINDOW_S,
             "lines": len(lags),
             "p50_s": statistics.median(lags),
-            "p99_s": lags[min(len(lags) - 1, int(len(lags) * 0.99))],
-            "max_s": lags[-1],
+            "p99_s": stages.share_of(lags, 0.99),
+            "max_s": max(lags),
+            "stages": {"p50_s": stages.medians(lines), "slowest_s": stages.slowest(lines)},
+            "by_time": stages.by_time(lines, _SLICE_S),
             "cold_max_s": found.cold_s,
             "batches": len(batches),
             "ingest": ingest,
             "asked": found.asked,
             "ask_p50_s": statistics.median(found.ask_s),
+            "whole_s": statistics.median(found.whole_s),
             "requests": puts,
             "functions": _functions(stack),
         }
@@ -132,14 +146,27 @@ def _counts(counts: Counts) -> dict[str, Any]:
     }
 
 
-def figures(found: dict[str, Any]) -> list[Figure]:
-    """The marks, and what explains them."""
-    fresh, query = found["freshness"], found["query"]
-    requests, first = query["requests"], query["first_requests"]
+def fresh_figures(fresh: dict[str, Any]) -> list[Figure]:
+    """The mark, what its slowest lines waited for, and whether that grows."""
+    spent, stretches = fresh["stages"]["slowest_s"], fresh["by_time"]
     return [
         Figure("freshness, PutRecords to searchable, p50", fresh["p50_s"], "s"),
         Figure("freshness, PutRecords to searchable, p99", fresh["p99_s"], "s", FRESH_S_MARK),
+        *(Figure(f"  of the slowest hundredth: {_STAGES[n]}", s, "s") for n, s in spent.items()),
+        *(Figure(f"  p99 of lines put from {_from(one)}", one["p99_s"], "s") for one in stretches),
         Figure("freshness, longest of the first seconds", fresh["cold_max_s"], "s"),
+        Figure("the newest 400 lines of the whole run, then", fresh["whole_s"], "s"),
+    ]
+
+
+def _from(stretch: dict[str, float]) -> str:
+    return f"{stretch['from_s']:.0f} s on"
+
+
+def query_figures(query: dict[str, Any]) -> list[Figure]:
+    """The marks of the warm query, and what explains them."""
+    requests, first = query["requests"], query["first_requests"]
+    return [
         Figure("warm query, rare literal, p50", query["p50_s"], "s", QUERY_S_MARK),
         Figure("warm query, p99", query["p99_s"], "s"),
         Figure("warm query, CPU of all functions", query["cpu_s"], "s"),
@@ -161,16 +188,20 @@ def figures(found: dict[str, Any]) -> list[Figure]:
     ]
 
 
-def main(built: Path, python: Path, lines: int, path: Path | None) -> int:
-    """Print the figures; 1 where a mark is missed."""
+def main(
+    built: Path, python: Path, lines: int | None, path: Path | None, seconds: float = PRODUCE_S
+) -> int:
+    """Print the figures; 1 where a mark is missed. `lines` of the query's corpus; None: freshness alone."""
     found: dict[str, Any] = {
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "cores": os.cpu_count(),
         "load": os.getloadavg()[0],
-        "freshness": measure_freshness(built, python),
-        "query": measure_query(built, python, lines),
+        "freshness": measure_freshness(built, python, seconds),
     }
-    shown = figures(found)
+    shown = fresh_figures(found["freshness"])
+    if lines is not None:
+        found["query"] = measure_query(built, python, lines)
+        shown += query_figures(found["query"])
     show(shown)
     print(
         f"load average {found['load']:.1f} before, {os.getloadavg()[0]:.1f} after, {found['cores']} cores"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 import time
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -141,3 +143,49 @@ def test_batches_are_cut_by_number_and_by_size_and_wait_for_their_window() -> No
     assert [len(b) for b in mapping._full("s", records(*"abcde"), over=True)] == [2, 2, 1]
     large = [Record(b"x" * 2_500_000, 0, str(i)) for i in range(3)]
     assert [len(b) for b in mapping._full("s", large, over=True)] == [1, 1, 1]
+
+
+class OneShard:
+    """Kinesis with one shard, which holds these and no more."""
+
+    def __init__(self, held: list[Record]) -> None:
+        self.held = held
+
+    def get_paginator(self, _: str) -> OneShard:
+        return self
+
+    def paginate(self, **_: Any) -> list[dict[str, Any]]:
+        return [{"Shards": [{"ShardId": "shardId-000000000000"}]}]
+
+    def get_shard_iterator(self, **_: Any) -> dict[str, str]:
+        return {"ShardIterator": "first"}
+
+    def get_records(self, **_: Any) -> dict[str, Any]:
+        taken, self.held = self.held, []
+        items = [
+            {
+                "Data": record.data,
+                "SequenceNumber": record.sequence,
+                "ApproximateArrivalTimestamp": datetime.fromtimestamp(record.arrival_ns / 1e9),
+            }
+            for record in taken
+        ]
+        return {"Records": items, "NextShardIterator": "next", "MillisBehindLatest": 0}
+
+
+def test_a_record_is_told_of_when_it_was_read_when_it_goes_out_and_when_it_is_done() -> None:
+    taken, told, done = Taken(), [], threading.Event()
+    mapping = KinesisMapping(OneShard(records("a", "b")), "frames", taken, Terms(), poll_s=0.01)
+
+    def note(stage: str, found: list[Record]) -> None:
+        told.append((stage, b"".join(record.data for record in found), list(taken.batches)))
+        if stage == "done":
+            done.set()
+
+    mapping.on_read = lambda found: note("read", found) if found else None
+    mapping.on_out = lambda found: note("out", found)
+    mapping.on_done = lambda found: note("done", found)
+    mapping.start()
+    assert done.wait(10)
+    mapping.close()
+    assert told == [("read", b"ab", []), ("out", b"ab", []), ("done", b"ab", ["ab"])]
