@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 
 from ranklog.answer.completeness import Window, judge
+from ranklog.answer.deleted import Gone
 from ranklog.limits import HOUR_NS
 from ranklog.model.frame import Drop, Fence, StreamEnd
 from ranklog.model.index import StreamEntry
 from ranklog.model.stream import ARRIVAL, Stream
+from ranklog.model.tombstone import LINES, RETENTION, Deleted, Tombstones
 
 STREAM = Stream("acme", "llama", "17", 0, "gpu-1", 3, 3, "stdout", "0")
 IMPORTED = replace(STREAM, certified="import")
@@ -188,6 +190,27 @@ def test_a_rank_of_which_the_hours_that_were_read_say_nothing_is_absent() -> Non
     assert (judge([said], hour).absent, judge([said], hour).state) == ([1], "behind")
     quiet = entry(stream=other, fences=(Fence(11, ()),))
     assert (judge([said, quiet], hour).absent, judge([said, quiet], hour).state) == ([], "complete")
+
+
+def _gone(rank: int, hour: int, kind: str) -> Gone:
+    """Two lines of a rank of that hour were removed."""
+    name = replace(STREAM, rank=rank).stream_id
+    row = Deleted(name, "llama", "17", 0, rank, hour, 2, ((0, 2),), kind)
+    return Gone(Tombstones(("one",), {name: ((0, 2),)}, rows=(row,)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "hour", "absent"),
+    [(LINES, 9, [1]), (LINES, 11, [1]), (RETENTION, 9, [1]), (RETENTION, 11, [])],
+)
+def test_a_rank_is_not_absent_where_retention_removed_the_hour(
+    kind: str, hour: int, absent: list[int]
+) -> None:
+    """What somebody deleted leaves its notes: without these, other lines of the rank are missing."""
+    here = replace(STREAM, world_size=2, rank=0)
+    said = entry((0, 1), hour=11, stream=here, fences=(Fence(11, ((0, 1),)),))
+    judged = judge([said], Window(11, 12, 12 * HOUR_NS), gone=_gone(1, hour, kind))
+    assert (judged.absent, judged.state) == (absent, "behind" if absent else "complete")
 
 
 def test_a_world_larger_than_any_claims_nothing() -> None:

@@ -14,8 +14,11 @@ from ranklog.client.deletion import Deletion, delete, find_deletion
 from ranklog.client.reader import local_reader
 from ranklog.client.tail import Tail
 from ranklog.client.words import read_query
+from ranklog.compact.compacting import Compactor
 from ranklog.delete.actions import Action, read_actions, record_action
+from ranklog.delete.tombstones import load
 from ranklog.errors import BadInput, Corrupt, TooLarge, Unavailable
+from ranklog.limits import DAY_NS
 from ranklog.model import query as q
 from ranklog.store.memory import MemoryStore
 from tests.client.test_search import ended, put
@@ -96,6 +99,20 @@ def test_deleted_lines_are_counted_and_are_not_missing(client: Client, store: Me
     assert (found.state, found.deleted, found.gaps) == ("complete", [one], [])
     elsewhere = client.search("", run="llama", since="2026-03-02", until="2026-03-03").completeness
     assert elsewhere.deleted == []
+
+
+def test_a_rank_whose_lines_were_all_deleted_is_not_absent_after_compaction() -> None:
+    made = MemoryStore()
+    for rank in (0, 1):
+        of_two = replace(stream(rank), world_size=2)
+        rows = [replace(row, stream=of_two) for row in ROWS if row.stream.rank == rank]
+        put(made, str(rank), rows, streams=[ended(of_two, len(rows))])
+    assert deleted(made, "rank:1").lines == 12
+    for days in (1, 9):
+        hidden = load(made, "acme").hidden
+        Compactor(made, "acme", T0 + days * DAY_NS, hidden).run()
+        judged = Client(store=made, tenant="acme").search("", run="llama").completeness
+        assert (judged.state, judged.absent, judged.streams) == ("complete", [], 2)
 
 
 def test_points_go_with_their_launch_and_stay_where_lines_go() -> None:

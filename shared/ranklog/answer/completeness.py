@@ -99,7 +99,7 @@ def judge_streams(
         mark = _watermark(state, window, gaps)
         if mark is not None:
             marks.append(mark)
-    result.absent = absent_ranks(states.values(), declared, gone)
+    result.absent = absent_ranks(states.values(), window, declared, gone)
     result.deleted = _deleted(states, window, gone)
     result.quiet = quiet_streams(_pulse(state) for state in states.values() if _is_alive(state))
     result.since = [_since(state) for state in states.values() if _is_foreign(state)]
@@ -256,10 +256,13 @@ def _watermark(state: StreamState, window: Window, gaps: Sequence[tuple[int, int
 
 
 def absent_ranks(
-    states: Iterable[StreamState], declared: Declared | None = None, gone: Gone = NOTHING
+    states: Iterable[StreamState],
+    window: Window,
+    declared: Declared | None = None,
+    gone: Gone = NOTHING,
 ) -> list[int]:
     """Ranks of an attempt's world, or that a manifest speaks of, of which no stream says anything. What
-    was deleted was said.
+    retention removed of the hours that were read was said.
 
     A world that is said to be larger than any is taken for a mistake.
     """
@@ -267,7 +270,7 @@ def absent_ranks(
         key: set(ranks) for key, ranks in (declared or {}).items()
     }
     worlds: dict[tuple[str, str, int], int] = {}
-    seen = gone.ranks()
+    seen = gone.ranks(window)
     for state in states:
         stream = state.stream
         key = (stream.run, stream.launch, stream.attempt)

@@ -50,10 +50,17 @@ class Gone:
             if item.hour is None or window.has(item.hour)
         ]
 
-    def ranks(self) -> dict[tuple[str, str, int], set[int]]:
-        """Ranks that said something that was deleted, by attempt: they are not absent."""
+    def expired(self, window: Hours) -> list[Deleted]:
+        """What retention removed of the hours that were read, with all that the indexes knew of it; it
+        lets nothing come after. Of lines that somebody deleted the notes are left: where there are none
+        either, more may be missing than was deleted."""
+        return [item for item in self.rows(window) if item.kind == RETENTION]
+
+    def ranks(self, window: Hours) -> dict[tuple[str, str, int], set[int]]:
+        """Ranks, by attempt, of which retention removed lines of the hours that were read: they are not
+        absent."""
         found: dict[tuple[str, str, int], set[int]] = {}
-        for item in self.tombstones.of_runs(self.run_ids):
+        for item in self.expired(window):
             if item.rank is not None:
                 found.setdefault((item.run, item.launch, item.attempt), set()).add(item.rank)
         return found

@@ -211,7 +211,7 @@ def _judge_by_manifests(reader: Reader, scope: Scope) -> None:
         read = {entry.stream.run_id for entry in scope.entries()}
         unheard = [one for one in marked if one.run_id not in read]
         declared = load_declared(reader.store, reader.tenant, unheard)
-        known = absent_ranks((), declared, scope.gone())
+        known = absent_ranks((), window, declared, scope.gone())
         reader.facts.put(place, known)
     absent = sorted({*scope.judged.absent, *known})
     scope.judged = with_skipped(replace(scope.judged, absent=absent), ())

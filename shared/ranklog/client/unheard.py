@@ -60,7 +60,7 @@ def find_unheard(
         entries, failed = _rest(reader, launch, window, kinds)
         rest = judge_streams(entries, window, gone=gone)
         found.behind.extend(rest.behind)
-        if failed or not (entries or gone.rows(Window())):
+        if failed or not (entries or gone.expired(Window())):
             found.behind.append(_nothing_of(launch))
         found.gaps.extend(rest.gaps)
         found.absent.extend(rest.absent)
