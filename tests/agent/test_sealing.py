@@ -13,7 +13,7 @@ from ranklog.agent.sinks import TAKEN, Frame, Outcome, open_sink
 from ranklog.errors import BadInput, Unavailable
 from ranklog.stream.disk import DiskStream
 from ranklog.stream.frames import encode_frame, frame_is_sealed_by
-from tests.ingest.frames import Row, make_frame
+from tests.ingest.frames import Row, make_frame, stream
 
 FRAME = encode_frame(make_frame([Row("a")]))
 
@@ -71,6 +71,25 @@ def test_a_frame_that_was_damaged_on_the_disk_goes_as_it_is() -> None:
     key = new_key(INGEST, "acme").render()
     sealed(sink, {"RANKLOG_INGEST_KEY": key}).put_all([("p", b"junk")])
     assert sink.frames == [("p", b"junk")]
+
+
+def test_a_frame_of_another_tenant_is_refused_with_the_reason_and_holds_up_nobody() -> None:
+    key, sink = new_key(INGEST, "acme"), Kept()
+    other = encode_frame(
+        make_frame([Row("b", stream=stream(tenant="umbrella"))], tenant="umbrella")
+    )
+    sealing = sealed(sink, {"RANKLOG_INGEST_KEY": key.render()})
+    first, refused, last = sealing.put_all([("p", FRAME), ("q", other), ("r", FRAME)])
+    assert (first, last) == (TAKEN, TAKEN)
+    assert isinstance(refused.error, BadInput)
+    assert refused.error.message == "a frame of tenant 'umbrella', and the ingest key is of 'acme'"
+    assert [name for name, _ in sink.frames] == ["p", "r"]
+
+
+def test_an_api_is_told_by_its_own_key_whose_a_frame_is() -> None:
+    key, sink = new_key(INGEST, "umbrella"), Kept()
+    sealing = sealed(sink, {"RANKLOG_INGEST_KEY": key.render()}, proves=False)
+    assert sealing.put_all([("p", FRAME)]) == [TAKEN]
 
 
 @pytest.mark.parametrize(

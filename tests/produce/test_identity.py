@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ranklog.access.key_text import API, INGEST, new_key
@@ -10,6 +12,7 @@ from ranklog.produce.identity import (
     identify,
     tenant_at,
 )
+from ranklog.produce.key_tenant import contradiction
 
 AROUND = Surroundings(host="n0", script="/job/train.py", launcher="n0:7:99")
 OTHER = Surroundings(host="n0", script="/job/train.py", launcher="n0:8:99")
@@ -236,3 +239,36 @@ def test_who_sends_to_an_api_is_who_its_key_is_of_unless_told() -> None:
     found = [find_identity(environ, AROUND).identity.tenant for environ, _ in cases]
     assert found == [expected for _, expected in cases]
     assert tenant_at("http://127.0.0.1:8080", {"RANKLOG_API_KEY": key}) == "acme"
+
+
+def test_an_ingest_key_says_whose_lines_go_into_kinesis(tmp_path: Path) -> None:
+    key = new_key(INGEST, "acme").render()
+    (tmp_path / "key").write_text(key + "\n")
+    there = {"RANKLOG_DESTINATION": "kinesis://logs"}
+    file = {"RANKLOG_INGEST_KEY_FILE": str(tmp_path / "key")}
+    cases: list[tuple[dict[str, str], str]] = [
+        (there | {"RANKLOG_INGEST_KEY": key}, "acme"),
+        (there | file, "acme"),
+        (there | {"RANKLOG_INGEST_KEY": key, "RANKLOG_TENANT": "umbrella"}, "umbrella"),
+        (there | {"RANKLOG_INGEST_KEY": "junk"}, "default"),
+        (there | {"RANKLOG_INGEST_KEY_FILE": str(tmp_path / "none")}, "default"),
+        (there | {"RANKLOG_INGEST_KEY": new_key(API, "acme").render()}, "default"),
+        ({"RANKLOG_DESTINATION": "s3://logs", "RANKLOG_INGEST_KEY": key}, "default"),
+    ]
+    found = [find_identity(environ, AROUND).identity.tenant for environ, _ in cases]
+    assert found == [expected for _, expected in cases]
+
+
+def test_a_tenant_that_the_key_is_not_of_is_told() -> None:
+    api, ingest = new_key(API, "acme").render(), new_key(INGEST, "acme").render()
+    told = contradiction("umbrella", "kinesis://logs", {"RANKLOG_INGEST_KEY": ingest})
+    assert told == (
+        "lines are of tenant 'umbrella', and the ingest key is of 'acme': set RANKLOG_TENANT=acme, or leave "
+        "it out, or take a key of that tenant"
+    )
+    assert "API key is of 'acme'" in contradiction(
+        "umbrella", "https://logs", {"RANKLOG_API_KEY": api}
+    )
+    assert contradiction("acme", "kinesis://logs", {"RANKLOG_INGEST_KEY": ingest}) == ""
+    assert contradiction("umbrella", "kinesis://logs", {}) == ""
+    assert contradiction("umbrella", "https://logs", {"RANKLOG_API_KEY": "of a file"}) == ""

@@ -106,7 +106,7 @@ def open_sink(destination: str, environ: Mapping[str, str], *, sync: bool = True
     parts = urlsplit(destination)
     if parts.scheme in ("http", "https"):
         api = HttpSink(destination, environ.get("RANKLOG_API_KEY", ""))
-        return sealed(EachSink(api), environ)
+        return sealed(EachSink(api), environ, proves=False)
     if parts.scheme == "kinesis":
         region = parse_qs(parts.query).get("region", [None])[0]
         return sealed(KinesisSink(parts.netloc, region), environ)

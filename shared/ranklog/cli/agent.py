@@ -58,6 +58,11 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _tails(arguments: argparse.Namespace, destination: str) -> list[Tail]:
+    from ranklog.produce.key_tenant import contradiction
+
+    said = os.environ.get("RANKLOG_TENANT")
+    if said and (wrong := contradiction(said, destination, os.environ)):
+        raise BadInput(wrong)
     if not arguments.tail:
         return []
     from ranklog.agent.tail import Tail

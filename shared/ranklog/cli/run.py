@@ -26,6 +26,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     from ranklog.launch.job import DELIVER_S, Job, identity_of, run_job, spool_for, wait_delivered
     from ranklog.launch.parent import end_as
     from ranklog.produce.identity import tenant_at
+    from ranklog.produce.key_tenant import contradiction
     from ranklog.produce.spool import agent_error
 
     words = list(arguments.cmd_words)
@@ -38,6 +39,9 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.monitor and find_spec("psutil") is None:
         raise BadInput("--monitor needs psutil", hint="pip install 'ranklog[monitor]'")
     destination, near = _destination(arguments)
+    tenant = arguments.tenant or tenant_at(destination, os.environ)
+    if wrong := contradiction(tenant, destination, os.environ):
+        raise BadInput(wrong)
     spool = Path(arguments.spool) if arguments.spool else spool_for(destination, os.environ)
     job = Job(
         words=words,
@@ -48,7 +52,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
             os.environ,
             run=arguments.run,
             launch=arguments.launch,
-            tenant=arguments.tenant or tenant_at(destination, os.environ),
+            tenant=tenant,
         ),
         processes=arguments.nproc,
         config=Path(arguments.config) if arguments.config else None,

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
+from ranklog.produce.key_tenant import key_tenant
 from ranklog.produce.launch_name import find_launch, number
 
 # Launcher: (rank, local rank, world size), in order of trust.
@@ -136,19 +137,9 @@ def find_identity(environ: Mapping[str, str], around: Surroundings) -> Found:
 
 
 def tenant_at(destination: str | None, environ: Mapping[str, str]) -> str:
-    """Whose lines they are: who `RANKLOG_TENANT` says, else who the key of an API is of, which takes no
-    other's. A store, or a stream, takes those of `default`."""
-    if said := environ.get("RANKLOG_TENANT"):
-        return said
-    key = environ.get("RANKLOG_API_KEY")
-    if key and destination and destination.startswith(("https://", "http://")):
-        # what it imports (base64, secrets) most jobs do without
-        from ranklog.access.key_text import API, parse_key
-
-        named = parse_key(key)
-        if named is not None and named.kind == API:
-            return named.tenant
-    return "default"
+    """Whose lines they are: who `RANKLOG_TENANT` says, else who the key is of that they are sent with (to an
+    API, or sealed into Kinesis), which is good for no other's. Else they are those of `default`."""
+    return environ.get("RANKLOG_TENANT") or key_tenant(destination, environ) or "default"
 
 
 def _ranks(

@@ -26,6 +26,7 @@ from ranklog.produce.fast_log import FastLog
 from ranklog.produce.handler import RanklogHandler
 from ranklog.produce.hooks import Hooks
 from ranklog.produce.identity import identify, tenant_at
+from ranklog.produce.key_tenant import contradiction
 from ranklog.produce.producer import Producer
 from ranklog.produce.starting import KINDS_NAMED, is_known_kind, resolved, spool_of
 from ranklog.produce.surroundings import forget_other_host, here, tell_if_alone
@@ -220,6 +221,7 @@ def init(
             local_rank=local_rank,
             world_size=world_size,
         )
+        _tell_contradiction(identity.tenant, destination)
         # Children that are no forks (a data loader's, spawned) can't see what the launch came from.
         os.environ.setdefault("RANKLOG_LAUNCH", identity.launch)
         launched = os.environ.get("RANKLOG_LAUNCHED") == "1"
@@ -241,6 +243,13 @@ def init(
         )
     except Exception:
         trouble.swallow("starting; this process may not be logged")
+
+
+def _tell_contradiction(tenant: str, given: str | None) -> None:
+    """What will be refused where lines go, now and not when the job ends."""
+    destination = given or os.environ.get("RANKLOG_DESTINATION")
+    if wrong := contradiction(tenant, destination, os.environ):
+        trouble.once("tenant", wrong)
 
 
 def _destination(given: str | None) -> str | None:
