@@ -33,6 +33,14 @@ def test_exit_codes_tell_verified_altered_and_nothing(
     out, err = capsys.readouterr()
     assert "altered" in out
     assert "1 of them not what was committed" in err
+    for index in Path(store).rglob("*.idx"):
+        index.unlink()
+    segment.write_bytes(segment.read_bytes()[:-1] + b"1")
+    assert main(["audit", "--store", store]) == 3
+    out, err = capsys.readouterr()
+    assert out.startswith("missing: default/data/")
+    assert "1 segments have no index" in err and "ranklog reindex" in err
+    assert "0 segments, 0 of them not what was committed" in err
     empty = tmp_path / "empty"
     open_store(str(empty), create=True)
     assert main(["audit", "--store", str(empty)]) == 1

@@ -13,7 +13,11 @@ from ranklog.client.audit import Audit, audit
 from ranklog.client.deletion import delete, find_deletion
 from ranklog.client.reader import local_reader
 from ranklog.client.words import read_query
+from ranklog.compact.compacting import Compactor
+from ranklog.compact.reindex import reindex
+from ranklog.errors import TooLarge
 from ranklog.ingest.batch import ingest_batch
+from ranklog.limits import COMPACT_GRACE_S, SECOND_NS
 from ranklog.model.frame import Drop, FrameStream
 from ranklog.model.query import RunSelector
 from ranklog.model.record import Record
@@ -176,3 +180,62 @@ def test_a_run_has_the_frames_of_agents_that_sent_rows_of_it(store: MemoryStore)
     assert len(audited(store).frames) == 5
     found = audit(local_reader(store, "acme"), RunSelector("other"))
     assert [(f.agent, f.state) for f in found.frames] == [("0b", "verified")]
+
+
+def lose_indexes(store: MemoryStore, names: str = "") -> int:
+    keys = [item.key for item in store.list("acme/index/") if names in item.key]
+    for key in keys:
+        store.delete(key)
+    return len(keys)
+
+
+def test_segments_whose_indexes_are_gone_are_missing_until_they_are_reindexed(
+    store: MemoryStore,
+) -> None:
+    whole = len(segments(store))
+    lose_indexes(store)
+    found = audited(store)
+    assert (found.state, len(found.segments)) == ("missing", whole)
+    assert {item["segment"] for item in found.segments} == set(segments(store))
+    assert all("ranklog reindex" in item["why"] for item in found.segments)
+    assert sum(int(item["why"].split("its ")[1].split()[0]) for item in found.segments) == 12
+    reindex(store, "acme")
+    assert audited(store).segments == []
+
+
+def test_one_segment_without_an_index_is_named_beside_those_that_have_one(
+    store: MemoryStore,
+) -> None:
+    lose_indexes(store, ".k.3.3.")
+    [lost] = audited(store).segments
+    assert (lost["state"], ".k.3.3." in lost["index"]) == ("missing", True)
+    run = RunSelector("llama")
+    assert len(audit(local_reader(store, "acme"), run).segments) == 1
+    put(store, Agent().frames[0], "again")
+    lose_indexes(store, ".again.")
+    assert len(audited(store).segments) == 1  # others have the rows of a leftover
+    reader = local_reader(store, "acme")
+    delete(reader, find_deletion(reader, read_query("", {"run": "llama"}, now_ns=T0), who="t"))
+    assert audited(store).segments == []  # nothing is to be shown of it
+
+
+def test_an_audit_of_what_a_merge_replaced_names_nothing(store: MemoryStore) -> None:
+    newest = max(item.modified_ns or 0 for item in store.list("acme/"))
+    for age_s in (86_400, 86_400 + COMPACT_GRACE_S + 1):
+        Compactor(store, "acme", newest + age_s * SECOND_NS).run()
+        assert audited(store).segments == []
+
+
+def test_a_segment_without_an_index_that_is_damaged_is_altered(store: MemoryStore) -> None:
+    lose_indexes(store)
+    key = segments(store)[0]
+    store.put(key, b"PAR1 no more")
+    states = {item["segment"]: item["state"] for item in audited(store).segments}
+    assert states.pop(key) == "altered"
+    assert set(states.values()) == {"missing"}
+
+
+def test_what_has_no_index_counts_for_how_much_an_audit_may_read(store: MemoryStore) -> None:
+    lose_indexes(store)
+    with pytest.raises(TooLarge):
+        audit(local_reader(store, "acme"), bytes_max=100)

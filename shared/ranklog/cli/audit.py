@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     else:
         _show(found, arguments, console)
     totals = found["totals"]
-    nothing = not any(totals[state] for state in STATES) and not totals["segments"]
+    nothing = not (any(totals[s] for s in STATES) or totals["segments"] or found["segments"])
     return 1 if nothing else _CODES[found["state"]]
 
 
@@ -64,6 +64,11 @@ def _show(found: dict[str, Any], arguments: argparse.Namespace, console: Console
         name = item["segment"] or item["index"]
         console.line(f"{item['state']}: {name}: {item['why']}{known}")
     totals = found["totals"]
+    if totals["segments_without_index"]:
+        console.note(
+            f"{totals['segments_without_index']:,} segments have no index, so that no answer has their rows: "
+            "ranklog reindex writes what is missing"
+        )
     words = ", ".join(f"{totals[state]:,} {state}" for state in reversed(STATES) if totals[state])
     console.note(
         f"frames: {words or 'none'}; {totals['rows']:,} rows, {totals['lines_dropped']:,} lines dropped "

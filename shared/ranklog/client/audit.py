@@ -2,13 +2,14 @@
 
 A segment is sound where its bytes have the hash that its index and its name say, its rows are those of
 the index, and they add up to what ingest summed when it had checked the payload hash of their frames (see
-`layout.row_sums`); merges carry the sums along. Who writes a segment and its index anew, with names, hash
+`layout.row_sums`); merges carry the sums along. A segment that no index names, and whose rows no other has, is
+missing: no answer looks at it. Who writes a segment and its index anew, with names, hash
 and sums that fit, is not caught by this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,7 +30,8 @@ from ranklog.layout.rows import StreamRows
 from ranklog.model.index import FrameRef
 from ranklog.model.query import RunSelector
 from ranklog.model.tombstone import Tombstones
-from ranklog.plan.overlap import Ranges, union
+from ranklog.plan.overlap import Ranges, difference, union
+from ranklog.store.protocol import ObjectInfo
 
 # Rows of one segment that are named.
 _ROWS_SHOWN_MAX = 100
@@ -40,15 +42,16 @@ _SEGMENTS_AT_ONCE = 2
 
 @dataclass(slots=True)
 class Audit:
-    """`segments`: objects `{"segment", "index", "state", "why", "rows"}` of those that are not sound, and
-    of indexes that can't be read; `rows` of them are known to be altered: `{"stream", "first_seq",
-    "last_seq"}`. `rows_summed`: rows whose sums were compared."""
+    """`segments`: objects `{"segment", "index", "state", "why", "rows"}` of those that are not sound, or have
+    no index (`index`: what it would be), and of indexes that can't be read; `rows` of them are known to be altered: `{"stream", "first_seq",
+    "last_seq"}`. `rows_summed`: rows whose sums were compared; `without_index`: so many of `segments`."""
 
     frames: list[Fate] = field(default_factory=list)
     segments: list[dict[str, Any]] = field(default_factory=list)
     segments_read: int = 0
     bytes_read: int = 0
     rows_summed: int = 0
+    without_index: int = 0
 
     @property
     def totals(self) -> dict[str, int]:
@@ -57,7 +60,8 @@ class Audit:
         return {
             **found,
             "segments": self.segments_read,
-            "segments_unsound": len(self.segments),
+            "segments_unsound": len(self.segments) - self.without_index,
+            "segments_without_index": self.without_index,
             "rows_summed": self.rows_summed,
         }
 
@@ -77,6 +81,7 @@ def audit(reader: Reader, run: RunSelector | None = None, *, bytes_max: int | No
     launches = None
     if run is not None:
         launches = frozenset((one.run, one.launch) for one in reader.catalog.select(run))
+    stored = list(reader.store.list(keys.data_prefix(reader.tenant)))  # before what names them
     listed = reader.catalog.list_time(None, None, LINES_AND_POINTS).keys
     loaded = reader.indexes.load(listed)
     result = Audit(bytes_read=loaded.bytes_read)
@@ -85,16 +90,53 @@ def audit(reader: Reader, run: RunSelector | None = None, *, bytes_max: int | No
     ]
     tombstones = reader.tombstones.load()
     chosen = [index for index in loaded.indexes if _concerns(index, launches)]
-    _refuse_many(chosen, bytes_max)
+    unnamed = _unnamed(stored, loaded.indexes)
+    _refuse_many(chosen, unnamed, bytes_max)
+    if unnamed:
+        lost = list(_without_index(reader, launches, tombstones))
+        result.segments += lost
+        result.without_index = len(lost)
     evidence = _evidence(reader, chosen, tombstones, result)
     ids = None if launches is None else _streams_of(chosen, launches)
     result.frames = fates(_frames_of(loaded.indexes, ids), evidence)
     return result
 
 
-def _refuse_many(chosen: Iterable[SegmentIndex], bytes_max: int | None) -> None:
+def _unnamed(stored: Iterable[ObjectInfo], indexes: Iterable[SegmentIndex]) -> list[ObjectInfo]:
+    """Segments that no index names: what a merge replaced is among them until it goes."""
+    refs = (index.head.segment for index in indexes)
+    named = {ref.key for ref in refs if ref is not None}
+    return [info for info in stored if info.key not in named]
+
+
+def _without_index(
+    reader: Reader, launches: frozenset[tuple[str, str]] | None, tombstones: Tombstones
+) -> Iterator[dict[str, Any]]:
+    """Segments that have rows to show and no index, of all launches or of these."""
+    from ranklog.compact.reindex import reindex
+
+    report = reindex(reader.store, reader.tenant, dry_run=True)
+    for (segment, entries), index in zip(report.lacking.items(), report.written, strict=True):
+        shown = [e for e in entries if difference(e.ranges, tombstones.hidden(e))]
+        asked = [
+            e for e in shown if launches is None or (e.stream.run, e.stream.launch) in launches
+        ]
+        if asked:
+            rows = sum(entry.lines for entry in asked)
+            why = f"no index names it, so that no answer has its {rows:,} rows: ranklog reindex writes one"
+            yield _told(segment, index, MISSING, why)
+    data = keys.data_prefix(reader.tenant)
+    for key, reason in report.failed.items():
+        if key.startswith(data) and launches is None:
+            yield _told(key, "", ALTERED, f"no index names it, and it can't be read: {reason}")
+
+
+def _refuse_many(
+    chosen: Iterable[SegmentIndex], unnamed: Iterable[ObjectInfo], bytes_max: int | None
+) -> None:
     refs = (index.head.segment for index in chosen)
     bytes_ = sum(ref.length for ref in refs if ref is not None)
+    bytes_ += sum(info.length for info in unnamed)
     if bytes_max is not None and bytes_ > bytes_max:
         raise TooLarge(
             f"an audit of {bytes_:,} bytes of segments, limit {bytes_max:,}",

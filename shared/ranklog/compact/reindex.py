@@ -22,18 +22,19 @@ from ranklog.layout import keys
 from ranklog.layout.build import Beside, stream_table
 from ranklog.layout.bundle import COMPACTED, open_indexes
 from ranklog.layout.index import SegmentIndex
-from ranklog.model.index import IndexHead, SegmentRef
+from ranklog.model.index import IndexHead, SegmentRef, StreamEntry
 from ranklog.plan.overlap import Ranges, difference, union
 from ranklog.store.protocol import ObjectInfo, Store
 
 
 @dataclass(slots=True)
 class ReindexReport:
-    """Keys. `written`: new indexes; `damaged`: those that stay so, `dropped`: those that were deleted;
+    """Keys. `written`: new indexes; `lacking`: the segments that they are of, with their streams; `damaged`: those that stay so, `dropped`: those that were deleted;
     `answered`: segments whose rows others have; `failed`: what can't be read, and why."""
 
     segments: int = 0
     written: list[str] = field(default_factory=list)
+    lacking: dict[str, tuple[StreamEntry, ...]] = field(default_factory=dict)
     damaged: list[str] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
     answered: list[str] = field(default_factory=list)
@@ -125,6 +126,7 @@ class _Folder:
         name = keys.IndexName(bare.kind, built.min_ts, built.max_ts, *names)
         key = _same(damaged, name) or place.index_key(bare.kind, (name.min_ts, name.max_ts))
         self.report.written.append(key)
+        self.report.lacking[info.key] = tuple(entries)
         if not self.dry_run:
             ref = SegmentRef(info.key, info.length, built.segment.hash, info.etag)
             if not info.key.endswith(f".{built.segment.hash}.parquet"):
