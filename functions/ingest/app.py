@@ -4,9 +4,10 @@ Trigger: the event source mapping of the frames stream, one shard's records in o
 Reads: the batch, each tenant's `config/rules/` (LIST, GET; again when a minute old), and its ingest keys
     and whether it requires them (LIST, GET; again when 5 s old), how long it keeps lines (GET; as rules).
     What all processes counted for a tenant with a quota this hour (LIST, GET; again when 10 s old).
-Writes: segments, hour markers and indexes of the tenants in the batch, and what can't be decoded or
-    does not prove its tenant to their `quarantine/`, with its reason (PUT); frames over a tenant's quota to
-    its `waiting/`; what it counted for a tenant to its `usage/`, every 10 s with a quota, else every 60.
+Writes: segments and indexes of the tenants in the batch, markers of their hours (again when ten minutes old),
+    and what can't be decoded or does not prove its tenant to their `quarantine/`, with its reason (PUT);
+    frames over a tenant's quota to its `waiting/`; what it counted for a tenant to its `usage/`, every 10 s
+    with a quota, else every 60.
 Retries: a batch that the store did not take whole is reported from its first record and comes
     again: what is committed already is met and left as it is. A frame that can't be decoded is
     quarantined and never fails a batch. Any other exception is raised, so that Lambda halves the
@@ -26,6 +27,7 @@ from ranklog.errors import RanklogError
 from ranklog.ingest.allowance import Allowance
 from ranklog.ingest.batch import ingest_batch
 from ranklog.ingest.floors import Policies
+from ranklog.ingest.markers import Markers
 from ranklog.ingest.tenant_rules import TenantRules
 from ranklog.serverless.ingest_watch import IngestWatch
 from ranklog.serverless.invocation import function_logger, invocation
@@ -37,18 +39,19 @@ logger = function_logger("ingest")
 
 
 @cache
-def _resources() -> tuple[IngestWatch, TenantRules, Seals, Policies, Allowance]:
+def _resources() -> tuple[IngestWatch, TenantRules, Seals, Policies, Allowance, Markers]:
     settings = read_settings(os.environ)
     watch = IngestWatch(logger, open_store(settings.store_url))
     seals = Seals(watch.store, retention_ns=settings.stream_retention_ns)
     allowance = Allowance(Meter(watch.store))
-    return watch, TenantRules(watch.store), seals, Policies(watch.store), allowance
+    policies, markers = Policies(watch.store), Markers(watch.store)
+    return watch, TenantRules(watch.store), seals, policies, allowance, markers
 
 
 @invocation(logger)
 def handler(event: dict[str, Any], context: Any) -> dict[str, list[dict[str, str]]]:
     """A Kinesis event in, the response of ReportBatchItemFailures out."""
-    watch, rules, seals, policies, allowance = _resources()
+    watch, rules, seals, policies, allowance, markers = _resources()
     watch.begin()
     records = records_from_lambda_event(event)
     source, first, last = source_of_lambda_event(event), records[0].sequence, records[-1].sequence
@@ -61,6 +64,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, list[dict[str, str
             seals=seals,
             policies=policies,
             allowance=allowance,
+            markers=markers,
             source=source,
             first=first,
             last=last,

@@ -74,6 +74,13 @@ INDEX_SECTION_BYTES_MAX = 256 * MIB
 # Orphan segments are deleted after 7 days by age; a writer that takes longer than this between the
 # PUTs of segment and index puts the segment again, so that its age counts from then.
 COMMIT_AGE_S_MAX = 300
+# An hour marker that this process put, or found there, is put again after this, should somebody have deleted it.
+MARKERS_AGE_S_MAX = 600
+# Markers of older hours are put with every batch: retention may delete theirs, RETENTION_NOTES_NS after an
+# hour's end at the earliest. Half of that is left for clocks that differ.
+MARKERS_HOUR_AGE_NS_MAX = 84 * HOUR_NS
+# Markers that a process remembers, some 300 bytes each; past it the half that was put first is put again.
+MARKERS_KNOWN_MAX = 16_384
 # Typed metadata columns per segment; keys beyond it go to the overflow column.
 METADATA_COLUMNS_MAX = 256
 # A key with fewer values in a segment overflows as well, but for the fullest so many: a column costs

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from ranklog.agent.sinks import TAKEN, Frame, Outcome, is_refused
 from ranklog.errors import RanklogError, Unavailable
 from ranklog.ingest.batch import ingest_batch
+from ranklog.ingest.markers import Markers
 from ranklog.ingest.tenant_rules import TenantRules
 from ranklog.model.record import Record
 from ranklog.store.open import open_store
@@ -26,7 +27,7 @@ class StoreSink:
 
     def __init__(self, url: str) -> None:
         self._store = open_store(url, create=True)
-        self._rules = TenantRules(self._store)
+        self._rules, self._markers = TenantRules(self._store), Markers(self._store)
         self.batch_age_s = BATCH_AGE_S3_S if url.startswith("s3://") else BATCH_AGE_S
 
     def put_all(self, frames: Sequence[Frame]) -> list[Outcome]:
@@ -51,6 +52,7 @@ class StoreSink:
                 records,
                 store=self._store,
                 rules=self._rules,
+                markers=self._markers,
                 source=f"agent-{agent}",
                 first=records[0].sequence,
                 last=records[-1].sequence,

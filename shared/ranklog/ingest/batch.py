@@ -11,6 +11,7 @@ from ranklog.ingest.commit import Place, put_manifests
 from ranklog.ingest.floors import Policies
 from ranklog.ingest.gather import fill_iteration, gather, merge_values
 from ranklog.ingest.hours import Part, distinct_rows, split_hours
+from ranklog.ingest.markers import Markers
 from ranklog.ingest.parts import Batch, IngestReport, frames_beside
 from ranklog.ingest.points import ingest_points
 from ranklog.ingest.quarantine import FAILED, BadFrame, keep
@@ -51,6 +52,7 @@ def ingest_batch(
     seals: Seals | None = None,
     policies: Policies | None = None,
     allowance: Allowance | None = None,
+    markers: Markers | None = None,
     source: str,
     first: str,
     last: str,
@@ -60,7 +62,8 @@ def ingest_batch(
     `source`, `first`, `last` name where the records come from; the same names and records again
     commit nothing twice. When this returns, every good line is committed and every bad frame is in
     quarantine; with `seals`, only a frame whose MAC proves its tenant, or whose tenant requires none, is
-    good. With an `allowance`, what is over a tenant's quota waits in the store (`ingest.waiting`). Raises
+    good. With an `allowance`, what is over a tenant's quota waits in the store (`ingest.waiting`). With
+    `markers` that are kept from batch to batch, an hour marker is put once and not with each. Raises
     what the store raises (StoreFull, Unavailable): then call it again.
     """
     if allowance is not None:
@@ -74,6 +77,7 @@ def ingest_batch(
             store=store,
             rules=rules,
             policies=policies,
+            markers=markers,
             source=source,
             first=first,
             last=last,
@@ -96,20 +100,21 @@ def ingest_frames(
     store: Store,
     rules: Rules,
     policies: Policies | None = None,
+    markers: Markers | None = None,
     source: str,
     first: str,
     last: str,
 ) -> IngestReport:
     """`ingest_batch` from frames that were read already."""
     report = IngestReport()
-    policies = policies or Policies(store)
+    policies, markers = policies or Policies(store), markers or Markers(store)
     for tenant, frames in _by_tenant(received):
         put_manifests(store, [item.frame for item in frames])
         lines, points = by_kind(frames)
         arrival_ns = min(item.arrival_ns for item in frames)
         day, hour = keys.day_text(arrival_ns), keys.hour_of(arrival_ns)
         batch = Batch(
-            store, Place(tenant, None, day, source, first, last, hour), arrival_ns, report
+            store, Place(tenant, None, day, source, first, last, hour), arrival_ns, report, markers
         )
         policy = policies(tenant)
         with sharing(report, tenant, frames):

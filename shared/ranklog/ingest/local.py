@@ -16,6 +16,7 @@ from ranklog.access.meter import Meter
 from ranklog.access.seals import Seals
 from ranklog.ingest.allowance import Allowance
 from ranklog.ingest.batch import IngestReport, ingest_batch
+from ranklog.ingest.markers import Markers
 from ranklog.ingest.shares import keep_measures
 from ranklog.ingest.tenant_rules import TenantRules
 from ranklog.limits import LOCAL_BATCH_BYTES_MAX
@@ -40,7 +41,7 @@ def ingest_stream(
 
     Raises what the store and the stream raise: what was reported is stored, call it again for the rest.
     """
-    rules, seals = TenantRules(store), Seals(store)
+    rules, seals, markers = TenantRules(store), Seals(store), Markers(store)
     consumer = consumer_of(store)
     source = f"disk-{stream.identity}"
     allowance = Allowance(Meter(store, process=f"{consumer}-{stream.identity}", resume=True))
@@ -52,6 +53,7 @@ def ingest_stream(
             rules=rules,
             seals=seals,
             allowance=allowance,
+            markers=markers,
             source=source,
             first=first,
             last=last,

@@ -15,12 +15,12 @@ from ranklog.ingest.commit import (
     Place,
     is_stale,
     put_index,
-    put_markers,
     put_pointer,
     put_segment,
 )
 from ranklog.ingest.floors import above_floor
 from ranklog.ingest.hours import Part
+from ranklog.ingest.markers import Markers
 from ranklog.ingest.quarantine import BadFrame
 from ranklog.ingest.records import Received
 from ranklog.ingest.shares import Share
@@ -69,6 +69,7 @@ class Batch:
     place: Place
     arrival_ns: int
     report: IngestReport
+    markers: Markers
 
     def kept(
         self,
@@ -108,14 +109,14 @@ class Batch:
             built = build(part, beside)
             started_s = time.monotonic()
             ref = put_segment(store, place, built.segment)
-            put_markers(store, place, launches)
+            self.markers.put(place, launches)
             index = built.index(ref)
             if is_stale(started_s):
                 index = built.index(put_segment(store, place, built.segment, again=True))
             put_pointer(store, place, key)
             report.segment_bytes += ref.length
         else:
-            put_markers(store, place, launches)
+            self.markers.put(place, launches)
             index = build_notes(rows, beside, bounds)
         is_new = put_index(store, key, index)
         (report.committed if is_new else report.already).append(key)
