@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from ranklog.scan import columns, direct
 from ranklog.scan.decoded import ENTRY_BYTES, Decoded
 from ranklog.scan.engine import shared_engine
 from ranklog.scan.evaluate import opened
+from ranklog.store.disk import DiskStore
 from ranklog.store.memory import MemoryStore
 from tests.corpus_lines import random_corpus
 from tests.ingest.frames import T0
@@ -57,7 +59,7 @@ def test_a_question_that_comes_again_unpacks_nothing(
     monkeypatch.setattr(order, "ROW_GROUP_ROWS", 9)
     if not small:
         monkeypatch.setattr(direct, "_WHOLE_ROWS_MAX", 0)
-    fresh, parts, read = Decoded(), [], columns.Columns._whole
+    fresh, parts, read = Decoded(), [], columns.Columns._read
     for module in (columns, direct):
         monkeypatch.setattr(module, "DECODED", fresh)
     unpack = direct._Reading._unpack
@@ -66,12 +68,12 @@ def test_a_question_that_comes_again_unpacks_nothing(
         parts.extend(pages)
         return unpack(self, pages)
 
-    def whole(self: Any, names: Any) -> Any:
-        parts.extend(name for name in names if fresh.get((*self._of, name)) is None)
+    def counted_columns(self: Any, names: Any) -> Any:
+        parts.extend(names)
         return read(self, names)
 
     monkeypatch.setattr(direct._Reading, "_unpack", counted)
-    monkeypatch.setattr(columns.Columns, "_whole", whole)
+    monkeypatch.setattr(columns.Columns, "_read", counted_columns)
     store = MemoryStore()
     random_corpus(5, batches=1, rows=60).ingest(store)
     task = planned(store, Lines(limit=None), parse_query("level>=INFO", now_ns=T0).expr)
@@ -86,3 +88,18 @@ def test_a_question_that_comes_again_unpacks_nothing(
     first, unpacked, again, unpacked_again = answers
     assert repr(first) == repr(again) and first
     assert unpacked and not unpacked_again
+
+
+def test_what_is_kept_whole_needs_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = DiskStore(tmp_path / "store")
+    random_corpus(6, batches=1, rows=60).ingest(store)
+    task = planned(store, Lines(limit=None), parse_query("level>=INFO", now_ns=T0).expr)
+    (scan, *_) = task.segments
+    path = str(store.local_path(scan.key))
+    first = direct.read_few(task, scan, path)
+
+    def refuse(source: str) -> None:
+        raise AssertionError(f"{source} is opened once more")
+
+    monkeypatch.setattr(pa, "OSFile", refuse)
+    assert first and repr(direct.read_few(task, scan, path)) == repr(first)

@@ -57,8 +57,14 @@ def small_row_groups() -> Any:
         yield
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_random_tasks_have_the_same_rows(seed: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", range(8))
+def test_random_tasks_have_the_same_rows(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if seed >= 4:  # row groups are not read whole, and of more than a few lines a sample is
+        monkeypatch.setattr(direct, "_WHOLE_ROWS_MAX", 0)
+        monkeypatch.setattr(direct, "_LINES_MAX", 8)
+        monkeypatch.setattr(direct, "_SAMPLE_ROWS", 2)
     store: Store = MemoryStore() if seed % 2 else DiskStore(tmp_path / "store")
     random_corpus(seed, batches=2, rows=40).ingest(store, twice=seed % 3 == 0)
     rng = random.Random(seed)
@@ -121,6 +127,31 @@ def test_more_lines_than_a_few_are_left_to_duckdb(monkeypatch: pytest.MonkeyPatc
         assert direct.read_few(task, scan, item) is not None
         monkeypatch.setattr(direct, "_LINES_MAX", 3)
         assert direct.read_few(task, scan, item) is None
+
+
+def test_a_sample_tells_that_many_lines_match(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    random_corpus(6, batches=1, rows=60).ingest(store)
+    monkeypatch.setattr(direct, "_WHOLE_ROWS_MAX", 0)
+    monkeypatch.setattr(direct, "_LINES_MAX", 8)
+    monkeypatch.setattr(direct, "_SAMPLE_ROWS", 4)
+    unpacked: list[int] = []
+    texts = direct._Reading._texts
+
+    def counted(self: Any, groups: Any, places: Any) -> Any:
+        unpacked.append(len(places))
+        return texts(self, groups, places)
+
+    monkeypatch.setattr(direct._Reading, "_texts", counted)
+    for pattern, many in ((".", True), ("no line has this", False)):
+        task = Task(q.Matches(pattern), planned(store, Lines(limit=None)).segments, Lines())
+        scan = replace(task.segments[0], certain=False)
+        with opened(scan, store, shared_engine(), Outcome()) as (_, item):
+            assert item is not None
+            found = direct.read_few(task, scan, item)
+        assert (found is None) is many
+        assert unpacked[0] == 4 * direct._SAMPLES and (len(unpacked) == 1) is many
+        unpacked.clear()
 
 
 @pytest.mark.parametrize(

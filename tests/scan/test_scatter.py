@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ from ranklog.model import query as q
 from ranklog.plan.tasks import (
     FAILED,
     OK,
+    AnyTask,
     Groups,
     Outcome,
     SegmentFailure,
@@ -22,7 +25,9 @@ from ranklog.plan.tasks import (
 )
 from ranklog.scan import scatter as scatter_module
 from ranklog.scan.scatter import InProcess, run_task, scatter
+from ranklog.store.disk import DiskStore
 from ranklog.store.memory import MemoryStore
+from ranklog.store.protocol import Store
 
 
 @pytest.fixture(autouse=True)
@@ -127,3 +132,29 @@ def test_fan_out_is_bounded_and_outcomes_keep_their_order() -> None:
     found = list(scatter(tasks, Counting(), MemoryStore(), concurrency=3))
     assert [outcome.columns["count"] for outcome in found] == [[n] for n in range(12)]
     assert most <= 3
+
+
+class Watched(InProcess):
+    """Answers at once, and remembers the threads."""
+
+    threads: set[int]
+
+    def evaluate(self, task: AnyTask) -> Outcome:
+        self.threads.add(threading.get_ident())
+        return Outcome(columns={"count": [1]})
+
+
+@pytest.mark.parametrize(
+    ("local", "rows", "here"),
+    [(True, 10, True), (True, scatter_module._QUICK_ROWS_MAX, False), (False, 10, False)],
+)
+def test_few_rows_of_files_are_looked_at_by_the_thread_that_asks(
+    tmp_path: Path, local: bool, rows: int, here: bool
+) -> None:
+    store: Store = DiskStore(tmp_path / "store") if local else MemoryStore()
+    invoker = Watched(store)
+    object.__setattr__(invoker, "threads", set())
+    scans = [replace(task(n).segments[0], rows=((0, rows),)) for n in range(4)]
+    tasks = [Task(q.Everything(), (scan,), Groups()) for scan in scans]
+    assert len(list(scatter(tasks, invoker, store, concurrency=2))) == len(tasks)
+    assert (invoker.threads == {threading.get_ident()}) is here

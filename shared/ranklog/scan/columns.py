@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,25 +29,45 @@ from ranklog.scan.pages import Bytes, Page, find_pages
 Places = npt.NDArray[np.int64]
 
 
-@contextmanager
-def opened_by_arrow(source: str | Bytes, length: int) -> Iterator[tuple[Any, Bytes]]:
-    """As Arrow reads it, and as bytes."""
-    if isinstance(source, str):
-        with pa.OSFile(source) as file:
-            yield file, _Local(file)
-    else:
-        yield pa.PythonFile(_File(source, length), mode="r"), source
+class Opened:
+    """A segment as bytes; as Arrow reads it, opened when first asked for: what is kept of it
+    (`decoded`) needs none."""
 
+    def __init__(self, source: str | Bytes, length: int) -> None:
+        self._source, self._length = source, length
+        self._file: Any = None
 
-@dataclass(frozen=True, slots=True)
-class _Local:
-    """A local file."""
-
-    file: Any
+    @property
+    def file(self) -> Any:
+        """As Arrow reads it. Raises OSError."""
+        if self._file is None:
+            if isinstance(self._source, str):
+                self._file = pa.OSFile(self._source)
+            else:
+                self._file = pa.PythonFile(_File(self._source, self._length), mode="r")
+        return self._file
 
     def read(self, start: int, end: int) -> bytes:
+        """See pages.Bytes."""
+        if not isinstance(self._source, str):
+            return self._source.read(start, end)
         data: bytes = self.file.read_at(end - start, start)
         return data
+
+    def close(self) -> None:
+        """Of a local file; who made another source closes it."""
+        if self._file is not None and isinstance(self._source, str):
+            self._file.close()
+
+
+@contextmanager
+def opened_by_arrow(source: str | Bytes, length: int) -> Iterator[Opened]:
+    """The segment inside the block."""
+    opened = Opened(source, length)
+    try:
+        yield opened
+    finally:
+        opened.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +103,14 @@ class Footers:
         self._kept: OrderedDict[tuple[str, int], Footer] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, segment: SegmentScan, file: Any) -> Footer:
+    def get(self, segment: SegmentScan, opened: Opened) -> Footer:
         place = (segment.key, segment.length)
         with self._lock:
             found = self._kept.get(place)
             if found is not None:
                 self._kept.move_to_end(place)
                 return found
-        found = _read_footer(file, place)
+        found = _read_footer(opened.file, place)
         with self._lock:
             self._kept[place] = found
             while len(self._kept) > FOOTERS_KEPT_MAX:
@@ -148,57 +168,77 @@ class _File:
 
 
 class Columns:
-    """Columns of the rows at some places; read when they are asked for. `same`: the value of those
-    that need not be read."""
+    """Columns of the rows at some places (None: all), which are those of `one` range where it is given;
+    read when they are asked for. `same`: the value of those that need not be read. `together`: what is
+    asked for at once is kept as one table, as of few rows each column by itself takes longer."""
 
     def __init__(
         self,
-        parquet: Any,
+        parquet: Callable[[], Any],
         segment: tuple[str, int],
         groups: Sequence[int],
         places: Places | None,
         rows: int,
         same: Mapping[str, int | None],
+        *,
+        one: tuple[int, int] | None = None,
+        together: bool = False,
     ) -> None:
         self._parquet, self._groups, self._places = parquet, groups, places
         self._of = (segment, tuple(groups))
         self.rows, self._same = rows, same
-        self._tables: list[Any] = []
-        self._arrow: dict[str, Any] = {}
+        self._one, self._together = one, together
+        self._tables: dict[str, Any] = {}  # by column
         self._numbers: dict[str, Numbers] = {}
 
     def read(self, names: Sequence[str]) -> None:
         """Read these at once."""
-        missing = [name for name in names if not self.has(name) and name not in self._same]
+        missing = [name for name in names if name not in self._tables and name not in self._same]
         if not missing:
             return
-        table = self._whole(missing)
-        if self._places is not None:
+        table = self._whole_table(missing) if self._together else self._whole(missing)
+        if self._one is not None:
+            start, stop = self._one
+            table = table.slice(start, stop - start)
+        elif self._places is not None:
             table = table.take(indices(self._places))
-        self._tables.append(table)
-        self._arrow |= dict(zip(table.column_names, table.columns, strict=True))
+        self._tables |= dict.fromkeys(missing, table)
+
+    def _whole_table(self, names: Sequence[str]) -> Any:
+        """These columns of all rows of the row groups, kept as they are asked for here."""
+        key = (*self._of, *names)
+        found = DECODED.get(key)
+        if found is None:
+            found = self._read(names)
+            DECODED.put(key, found)
+        return found
 
     def _whole(self, names: Sequence[str]) -> Any:
-        """These columns of all rows of the row groups."""
+        """The same, kept one by one."""
         found = {name: DECODED.get((*self._of, name)) for name in names}
         missing = [name for name in names if found[name] is None]
         if missing:
-            read = self._parquet.read_row_groups(self._groups, columns=missing, use_threads=False)
+            read = self._read(missing)
             for name in missing:
                 found[name] = read.column(name)
                 DECODED.put((*self._of, name), found[name])
         return pa.table(found)
+
+    def _read(self, names: Sequence[str]) -> Any:
+        return self._parquet().read_row_groups(self._groups, columns=names, use_threads=False)
 
     def places_of(self, rows: Places) -> Places:
         """Places of some of the rows."""
         return rows if self._places is None else self._places[rows]
 
     def has(self, name: str) -> bool:
-        return name in self._arrow
+        """Whether it was read."""
+        return name in self._tables
 
     def arrow(self, name: str) -> Any:
+        """The column as Arrow has it."""
         self.read([name])
-        return self._arrow[name]
+        return self._tables[name].column(name)
 
     def numbers(self, name: str) -> Numbers:
         """The column as numpy."""
@@ -208,10 +248,20 @@ class Columns:
             self._numbers[name] = as_numbers(self.arrow(name).combine_chunks())
         return self._numbers[name]
 
+    def at(self, rows: Places) -> Callable[[str], Numbers]:
+        """The columns of some of the rows."""
+
+        def chosen(name: str) -> Numbers:
+            whole = self.numbers(name)
+            present = None if whole.present is None else whole.present[rows]
+            return Numbers(whole.values[rows], present)
+
+        return chosen
+
     def taken(self, rows: Places) -> dict[str, Any]:
         """What was read, of some of the rows."""
         found: dict[str, Any] = {}
-        for table in self._tables:
+        for table in {id(table): table for table in self._tables.values()}.values():
             part = table if len(rows) == self.rows else table.take(indices(rows))
             found |= dict(zip(part.column_names, part.columns, strict=True))
         return found

@@ -16,6 +16,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ranklog.layout import schema
+from ranklog.model import query as q
 from ranklog.plan.segments import expr_columns
-from ranklog.plan.tasks import Groups, Lines, SegmentScan, Task
+from ranklog.plan.tasks import Groups, LeafExpr, Lines, SegmentScan, Task
 from ranklog.scan.arrays import indices
-from ranklog.scan.columns import FOOTERS, Columns, Places, opened_by_arrow
+from ranklog.scan.columns import FOOTERS, Columns, Opened, Places, opened_by_arrow
 from ranklog.scan.decoded import DECODED
 from ranklog.scan.masks import (
     Evaluator,
@@ -35,14 +37,14 @@ from ranklog.scan.masks import (
     skipped_mask,
     wanted_mask,
 )
-from ranklog.scan.numeric import Mask, Numbers, as_numbers
+from ranklog.scan.numeric import Mask, as_numbers
 from ranklog.scan.pages import Bytes, Page, excerpt
 
-# More lines are no faster than by DuckDB, nor are more rows of which only the text decides; where no
-# other column leaves rows out, DuckDB reads text faster from the start.
+# More lines are no faster than by DuckDB, nor are more rows of which only the text decides.
 _LINES_MAX = 4_096
 _TEXTS_MAX = 65_536
-_TEXTS_ALL_MAX = 2_048
+# Stretches of rows that are looked at first where there may be more lines, and rows of each.
+_SAMPLES, _SAMPLE_ROWS = 4, 64
 # Row groups of no more rows are read whole, with their text.
 _WHOLE_ROWS_MAX = 2_048
 # Conditions that are looked at one after the other.
@@ -51,6 +53,7 @@ _SPANS_MAX = 64
 _DENSE = 2
 # So much text is unpacked by two threads.
 _BYTES_FOR_THREADS = 3 * 1024 * 1024
+_NO_PLACES = np.empty(0, np.int64)
 _NO_TEXTS = pa.array([], pa.string())
 _NAMED = (schema.CALL_SITE, schema.FUNCTION, schema.LOGGER)
 
@@ -64,8 +67,8 @@ def read_few(task: Task, segment: SegmentScan, source: str | Bytes) -> dict[str,
     if len(segment.skip) > _SPANS_MAX or len(segment.wanted or ()) > _SPANS_MAX:
         return None
     try:
-        with opened_by_arrow(source, segment.length) as (file, data):
-            return _Reading(task, segment, file, data).columns()
+        with opened_by_arrow(source, segment.length) as opened:
+            return _Reading(task, segment, opened).columns()
     except (Unsupported, pa.ArrowException, ValueError, KeyError, IndexError, TypeError):
         return None  # where the file is damaged, DuckDB says how
 
@@ -73,16 +76,12 @@ def read_few(task: Task, segment: SegmentScan, source: str | Bytes) -> dict[str,
 class _Reading:
     """A task's lines in one segment."""
 
-    def __init__(self, task: Task, segment: SegmentScan, file: Any, source: Bytes) -> None:
+    def __init__(self, task: Task, segment: SegmentScan, source: Opened) -> None:
         self._expr, self._segment, self._source = task.expr, segment, source
         self._lines = isinstance(task.shape, Lines)
         self._limit = task.shape.limit if isinstance(task.shape, Lines) else None
         self._newest = isinstance(task.shape, Lines) and task.shape.newest
-        self._footer = FOOTERS.get(segment, file)
-        strings = [name for name in segment.columns if name.startswith("str:")]
-        self._parquet = pq.ParquetFile(
-            file, metadata=self._footer.metadata, read_dictionary=[*_NAMED, *strings]
-        )
+        self._footer = FOOTERS.get(segment, source)
         self._names = (*schema.BASE_COLUMNS, *segment.columns)
         self._same = dict(segment.same)
         self._inside: Mask | None = None  # which of the rows read are candidates; None: all
@@ -91,18 +90,19 @@ class _Reading:
         """Of the matching lines, or their number."""
         groups, ranges, total = self._candidates()
         count = sum(stop - start for start, stop in ranges)
-        if count * _DENSE < total:
-            places = np.concatenate([np.arange(*one) for one in ranges])
-            columns = self._columns(groups, places, count)
-        else:
-            columns = self._columns(groups, None, total)
-            self._inside = None if count == total else _inside(ranges, total)
         decides = set() if self._segment.certain else set(expr_columns(self._expr))
-        if self._takes_all(decides) and count > (_TEXTS_ALL_MAX if decides else _LINES_MAX):
-            return None
         if self._lines and self._is_small(groups):
+            columns = self._chosen(groups, ranges, count, together=True)
             columns.read((*self._names, schema.TEXT))
         else:
+            dense = count * _DENSE >= total
+            if self._takes_all(decides) and count > (_TEXTS_MAX if decides else _LINES_MAX):
+                return None
+            if dense:
+                columns = self._columns(groups, None, total)
+                self._inside = None if count == total else _inside(ranges, total)
+            else:
+                columns = self._chosen(groups, ranges, count)
             few = self._lines and count <= _LINES_MAX
             columns.read(self._names if few else self._deciding(decides))
         found = self._matching(groups, columns)
@@ -112,8 +112,31 @@ class _Reading:
             return {"count": [len(found[0])]}
         return None if len(found[0]) > _LINES_MAX else self._output(groups, columns, *found)
 
-    def _columns(self, groups: Sequence[int], places: Places | None, rows: int) -> Columns:
-        return Columns(self._parquet, self._footer.place, groups, places, rows, self._same)
+    @cached_property
+    def _parquet(self) -> Any:
+        strings = [name for name in self._segment.columns if name.startswith("str:")]
+        return pq.ParquetFile(
+            self._source.file, metadata=self._footer.metadata, read_dictionary=[*_NAMED, *strings]
+        )
+
+    def _columns(
+        self, groups: Sequence[int], places: Places | None, rows: int, **how: Any
+    ) -> Columns:
+        place = self._footer.place
+        return Columns(lambda: self._parquet, place, groups, places, rows, self._same, **how)
+
+    def _chosen(
+        self,
+        groups: Sequence[int],
+        ranges: Sequence[tuple[int, int]],
+        count: int,
+        *,
+        together: bool = False,
+    ) -> Columns:
+        """Columns of the candidates alone."""
+        one = ranges[0] if len(ranges) == 1 else None
+        places = np.concatenate([np.arange(*each) for each in ranges]) if ranges else _NO_PLACES
+        return self._columns(groups, places, count, one=one, together=together)
 
     # --- which rows ---------------------------------------------------------------------------
     def _candidates(self) -> tuple[list[int], list[tuple[int, int]], int]:
@@ -169,6 +192,9 @@ class _Reading:
         if self._segment.certain:
             found = np.arange(columns.rows) if given is None else np.flatnonzero(given)
             return self._first(columns, found), None
+        if columns.has(schema.TEXT):
+            found = np.arange(columns.rows) if given is None else np.flatnonzero(given)
+            return self._by_text(groups, columns, found)
         evaluator = Evaluator(self._segment, columns.rows, columns.numbers)
         might, surely = evaluator.masks(self._expr)
         if given is not None:
@@ -176,24 +202,40 @@ class _Reading:
         found = np.flatnonzero(might)
         if might is surely or len(found) == np.count_nonzero(surely):
             return self._first(columns, found), None
-        if len(found) > _TEXTS_MAX:
+        if len(found) > _TEXTS_MAX or self._has_many(groups, columns, found):
             return None
         return self._by_text(groups, columns, found)
+
+    def _has_many(self, groups: Sequence[int], columns: Columns, found: Places) -> bool:
+        """Whether a sample says that more lines match than are read here: to be known before all texts
+        are unpacked, as DuckDB would unpack them once more."""
+        if not self._lines or len(found) <= _LINES_MAX:
+            return False
+        starts = np.linspace(0, len(found) - _SAMPLE_ROWS, _SAMPLES).astype(np.int64)
+        sample = found[(starts[:, None] + np.arange(_SAMPLE_ROWS)).ravel()]
+        texts = self._texts(groups, columns.places_of(sample))
+        evaluator = Evaluator(self._segment, len(sample), columns.at(sample), texts)
+        hits = int(np.count_nonzero(evaluator.masks(self._expr)[0]))
+        return hits * len(found) > _LINES_MAX * len(sample)
 
     def _by_text(
         self, groups: Sequence[int], columns: Columns, found: Places
     ) -> tuple[Places, Any]:
-        def chosen(name: str) -> Numbers:
-            whole = columns.numbers(name)
-            present = None if whole.present is None else whole.present[found]
-            return Numbers(whole.values[found], present)
-
+        """Of these rows those whose texts match. Terms that all must hold are asked one after the
+        other, the cheapest first, each of the rows that the others left."""
         if columns.has(schema.TEXT):
-            texts = columns.arrow(schema.TEXT).take(indices(found)).combine_chunks()
+            texts = columns.arrow(schema.TEXT).combine_chunks()
+            if len(found) < columns.rows:
+                texts = texts.take(indices(found))
         else:
             texts = self._texts(groups, columns.places_of(found))
-        might, _ = Evaluator(self._segment, len(found), chosen, texts).masks(self._expr)
-        return found[might], texts.take(indices(np.flatnonzero(might)))
+        for term in _cheapest_first(self._expr):
+            if not len(found):
+                break
+            might, _ = Evaluator(self._segment, len(found), columns.at(found), texts).masks(term)
+            if not might.all():
+                texts, found = texts.take(indices(np.flatnonzero(might))), found[might]
+        return found, texts
 
     def _given(self, columns: Columns) -> Mask | None:
         """What the task says of rows beside the query's tree; None: nothing."""
@@ -307,6 +349,19 @@ class _Reading:
         beside = _pool().submit(_texts_of, excerpt(self._source, schema.TEXT, pages[half:]))
         first = _texts_of(excerpt(self._source, schema.TEXT, pages[:half]))
         return [first, beside.result()]
+
+
+def _cheapest_first(expr: LeafExpr) -> Sequence[LeafExpr]:
+    """The terms of an AND."""
+    if not isinstance(expr, q.And):
+        return (expr,)
+    return sorted(expr.items, key=_cost)
+
+
+def _cost(term: LeafExpr) -> int:
+    """Small columns before texts, a literal before a regex, what may hold several after that."""
+    kinds: tuple[Any, ...] = (q.Contains, q.Matches, (q.And, q.Or, q.Not))
+    return next((at for at, kind in enumerate(kinds, 1) if isinstance(term, kind)), 0)
 
 
 def _inside(ranges: Sequence[tuple[int, int]], total: int) -> Mask:

@@ -32,7 +32,8 @@ I64 = npt.NDArray[np.int64]
 
 def read_points(task: PointTask, segment: SegmentScan, source: str | Bytes) -> pa.Table:
     """The columns of the shape, of every point that matches. Raises what Arrow raises at damage."""
-    with opened_by_arrow(source, segment.length) as (file, _):
+    with opened_by_arrow(source, segment.length) as opened:
+        file = opened.file
         metadata, edges = _FOOTERS.get(segment, file)
         parquet = pq.ParquetFile(file, metadata=metadata)
         return _Reading(task, segment, parquet, edges).table()

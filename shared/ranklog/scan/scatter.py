@@ -21,6 +21,7 @@ from ranklog.plan.tasks import (
     Outcome,
     PointTask,
     SegmentFailure,
+    SegmentScan,
     decode_outcome,
     encode_task,
 )
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from ranklog.scan.engine import Engine
 
 _BACKOFF_S = 0.1
+# So many rows that might match are looked at by the thread that asks.
+_QUICK_ROWS_MAX = 65_536
+# What a row takes in a segment, on the safe side.
+_ROW_BYTES = 16
 
 
 class Invoker(Protocol):
@@ -101,7 +106,7 @@ def scatter(
     remote = not isinstance(invoker, InProcess)
     width = max(1, min(concurrency, limits.SCATTER_CONCURRENCY_MAX, len(tasks)))
     stop = stop or Stop()
-    if width == 1 and not remote:
+    if not remote and (width == 1 or _are_quick(tasks, store)):
         with stop.applied():
             for task in tasks:
                 outcome = send(task)
@@ -110,6 +115,21 @@ def scatter(
                 yield outcome
         return
     yield from Workers(tasks, send, width, stop, ends_s, hedge=remote).outcomes()
+
+
+def _are_quick(tasks: Sequence[AnyTask], store: Store) -> bool:
+    """Whether threads would cost more than they save: files are at hand, and of so few rows most of the
+    work is Python, which they would only take turns at."""
+    scans = [scan for task in tasks for scan in task.segments]
+    if not scans or sum(map(_rows_about, scans)) > _QUICK_ROWS_MAX:
+        return False
+    return store.local_path(scans[0].key) is not None
+
+
+def _rows_about(scan: SegmentScan) -> int:
+    if scan.rows is None:
+        return scan.length // _ROW_BYTES
+    return sum(end - start for start, end in scan.rows)
 
 
 def _time_left(

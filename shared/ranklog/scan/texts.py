@@ -24,17 +24,21 @@ from ranklog.scan.numeric import Mask
 
 _SHARE_MAX = 0.25
 _SAMPLE = 256
+# So few texts are looked through sooner than RE2 has read a pattern.
+_FEW = 16
 
 
 def literal_mask(texts: Any, literal: str) -> Mask:
     """Texts that contain the literal."""
+    if len(texts) <= _FEW:
+        return np.array([literal in text for text in texts.to_pylist()], np.bool_)
     return flags(pc.match_substring_regex(texts, escape_re2(literal)))
 
 
 def regex_mask(texts: Any, pattern: str, letters: str) -> Mask:
     """Texts in which RE2 finds the pattern under these flags. Raises ArrowInvalid where it can't run it."""
     whole = regex(pattern, letters)
-    literal = _literal_inside(pattern, letters)
+    literal = _literal_inside(pattern, letters) if len(texts) > _SAMPLE else None
     if literal is None or _is_common(texts, literal):
         return flags(pc.match_substring_regex(texts, whole))
     found = literal_mask(texts, literal)
