@@ -192,7 +192,7 @@ def test_a_rank_of_which_the_hours_that_were_read_say_nothing_is_absent() -> Non
     assert (judge([said, quiet], hour).absent, judge([said, quiet], hour).state) == ([], "complete")
 
 
-def _gone(rank: int, hour: int, kind: str) -> Gone:
+def _gone(rank: int, hour: int | None, kind: str) -> Gone:
     """Two lines of a rank of that hour were removed."""
     name = replace(STREAM, rank=rank).stream_id
     row = Deleted(name, "llama", "17", 0, rank, hour, 2, ((0, 2),), kind)
@@ -201,12 +201,16 @@ def _gone(rank: int, hour: int, kind: str) -> Gone:
 
 @pytest.mark.parametrize(
     ("kind", "hour", "absent"),
-    [(LINES, 9, [1]), (LINES, 11, [1]), (RETENTION, 9, [1]), (RETENTION, 11, [])],
+    [
+        *((LINES, 9, [1]), (LINES, 11, [1]), (LINES, None, [1])),
+        *((RETENTION, 9, [1]), (RETENTION, 11, []), (RETENTION, None, [1])),
+    ],
 )
 def test_a_rank_is_not_absent_where_retention_removed_the_hour(
-    kind: str, hour: int, absent: list[int]
+    kind: str, hour: int | None, absent: list[int]
 ) -> None:
-    """What somebody deleted leaves its notes: without these, other lines of the rank are missing."""
+    """What somebody deleted leaves its notes: without these, other lines of the rank are missing. So they
+    are where nobody knows of which hour the lines were that retention removed."""
     here = replace(STREAM, world_size=2, rank=0)
     said = entry((0, 1), hour=11, stream=here, fences=(Fence(11, ((0, 1),)),))
     judged = judge([said], Window(11, 12, 12 * HOUR_NS), gone=_gone(1, hour, kind))

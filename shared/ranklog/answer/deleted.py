@@ -15,8 +15,10 @@ DELETED = "deleted"
 
 
 class Hours(Protocol):
-    """What was read."""
+    """What was read; `whole`: every hour."""
 
+    @property
+    def whole(self) -> bool: ...
     def has(self, hour: int) -> bool: ...
 
 
@@ -53,8 +55,14 @@ class Gone:
     def expired(self, window: Hours) -> list[Deleted]:
         """What retention removed of the hours that were read, with all that the indexes knew of it; it
         lets nothing come after. Of lines that somebody deleted the notes are left: where there are none
-        either, more may be missing than was deleted."""
-        return [item for item in self.rows(window) if item.kind == RETENTION]
+        either, more may be missing than was deleted. Lines of an hour that nobody knows were in one that
+        was read where every one was."""
+        return [
+            item
+            for item in self.tombstones.of_runs(self.run_ids)
+            if item.kind == RETENTION
+            and (window.whole if item.hour is None else window.has(item.hour))
+        ]
 
     def ranks(self, window: Hours) -> dict[tuple[str, str, int], set[int]]:
         """Ranks, by attempt, of which retention removed lines of the hours that were read: they are not
