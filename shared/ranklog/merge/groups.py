@@ -140,18 +140,20 @@ class GroupMerge:
     def add_sites(self, number: int, counted: Counted) -> None:
         """Take lines that the index of a segment counted. Raises BadQuery over GROUPS_MAX."""
         templates = self._indexes[number].templates
-        buckets, bucket = counted.buckets, counted.bucket
-        for item in counted.lines:
-            if not item.lines:
-                continue
-            key = tuple([_of_site(field, item, templates) for field in self._by])
+        lines = [item for item in counted.lines if item.lines]
+        values = [_of_sites(field, lines, templates) for field in self._by]
+        keys = zip(*values, strict=True) if values else [()] * len(lines)
+        found: dict[tuple[Any, ...], int] = {}
+        for key, item in zip(keys, lines, strict=True):
             if self._time is None:
-                self._count(key, item.lines)
-            elif buckets is None:
-                self._count((*key, bucket), item.lines)
-            else:
-                for start, lines in buckets[item.position]:
-                    self._count((*key, start), lines)
+                found[key] = found.get(key, 0) + item.lines
+                continue
+            whole = ((counted.bucket, item.lines),)
+            for start, part in whole if counted.buckets is None else counted.buckets[item.position]:
+                at = (*key, start)
+                found[at] = found.get(at, 0) + part
+        for key, total in found.items():
+            self._count(key, total)
         self._check_size()
 
     def _count(self, key: tuple[Any, ...], lines: int) -> None:
@@ -197,13 +199,15 @@ class GroupMerge:
         return sum(group.count for group in self.groups.values())
 
 
-def _of_site(field: str, item: SiteLines, templates: Sequence[str]) -> Any:
-    """A field's value of lines that a site table counted."""
+def _of_sites(field: str, items: Sequence[SiteLines], templates: Sequence[str]) -> list[Any]:
+    """A field's values of lines that a site table counted."""
     if field == "rank":
-        return item.rank
+        return [item.rank for item in items]
     if field == "template":
-        return template_text(templates[item.site.tid]) if item.site.tid else None
-    return SITE_FIELDS[field](item.site)
+        tids = [item.site.tid for item in items]
+        return [template_text(templates[tid]) if tid else None for tid in tids]
+    value = SITE_FIELDS[field]
+    return [value(item.site) for item in items]
 
 
 def stream_value(stream: Stream, field: str) -> Any:

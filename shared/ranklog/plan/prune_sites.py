@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ranklog.layout import schema
 from ranklog.layout.index import SegmentIndex
@@ -42,8 +42,7 @@ OverGroups: TypeAlias = "Callable[[q.Expr], tuple[int, int]]"
 SitesHold: TypeAlias = "Callable[[q.Field], int | None]"
 
 
-@dataclass(frozen=True, slots=True)
-class SiteLines:
+class SiteLines(NamedTuple):
     """Lines of a site that match; of one rank where `by_rank` was asked (None: without a rank).
     `position`: of the site in its table.
     """
@@ -167,7 +166,10 @@ class SiteTerms:
         if not table.complete:
             return -1
         sites = self._sites(expr, {})[0]
-        return -1 if sites == table.all else table.templates(sites)
+        if sites == table.all:
+            return -1
+        known = tables_of(self._index).known
+        return known(("templates of", sites), lambda: table.templates(sites))
 
     def counts(self, expr: q.Expr, *, by_rank: bool) -> list[SiteLines] | None:
         """Matching lines per site, None where a site is in doubt."""
@@ -182,8 +184,12 @@ class SiteTerms:
                 reach = union(self.table.by_rank[rank] for rank in ranks)
             if might & ~surely & reach:
                 return None
+            sites = self.table.sites
+            if ranks is None and not by_rank:
+                found += [SiteLines(sites[i], None, sites[i].count, i) for i in bits(surely)]
+                continue
             for position in bits(surely & reach):
-                found += _lines(self.table.sites[position], position, ranks, by_rank)
+                found += _lines(sites[position], position, ranks, by_rank)
         return found
 
     def _classes(
@@ -266,9 +272,6 @@ def _lines(
     site: SiteCount, position: int, ranks: frozenset[int | None] | None, by_rank: bool
 ) -> Iterator[SiteLines]:
     """The site's lines of these ranks (None: all of them)."""
-    if ranks is None and not by_rank:
-        yield SiteLines(site, None, site.count, position)
-        return
     pairs = [(None if rank == schema.NO_RANK else rank, lines) for rank, lines in site.ranks]
     chosen = pairs if ranks is None else [pair for pair in pairs if pair[0] in ranks]
     if by_rank:

@@ -61,7 +61,8 @@ def plan_scan(
     exact = kept.rows is not None and len(kept.rows) <= _ROW_RANGES_MAX
     certain = kept.certain and (exact or kept.tids is None)
     needed = needed_columns(q.Everything() if certain else expr, shape, index)
-    small, text = _parts(index, kept.row_groups, needed)
+    place = tuple(kept.row_groups)
+    small, text, sums = tables.known(("bytes", place, needed), lambda: _bytes(index, place, needed))
     eager = _text_early(expr, shape)
     return SegmentScan(
         number=number,
@@ -80,16 +81,22 @@ def plan_scan(
         slots=_widened(expr, kept.slots, len(head.streams), len(index.templates)),
         skip=tuple(kept.skip),
         order=tables.order,
-        small=_joined(small),
-        text=_joined(text) if eager else (),
-        late=() if eager else _joined(text),
-        sums=pack_sums(index.sums[0], (*small, *text)) if index.sums else "",
-        same=tuple(_same(groups, tables.ranked)) if _is_whole(shape) else (),
+        small=small,
+        text=text if eager else (),
+        late=() if eager else text,
+        sums=sums,
+        same=_same_of(index, place) if _is_whole(shape) else (),
     )
 
 
 def _is_whole(shape: Lines | Groups) -> bool:
     return isinstance(shape, Lines) and shape.whole
+
+
+def _same_of(index: SegmentIndex, row_groups: Sequence[int]) -> tuple[tuple[str, int | None], ...]:
+    tables, described = tables_of(index), index.head.row_groups
+    groups = [described[i] for i in row_groups]
+    return tables.known(("same", row_groups), lambda: tuple(_same(groups, tables.ranked)))
 
 
 def _same(groups: Sequence[RowGroup], ranked: bool) -> Iterator[tuple[str, int | None]]:
@@ -152,10 +159,9 @@ def row_ranges(groups: Iterable[RowGroup]) -> Pairs:
 
 def needed_columns(expr: LeafExpr, shape: Lines | Groups, index: SegmentIndex) -> frozenset[str]:
     """Parquet columns that the statement reads, metadata among them."""
-    head = index.head
-    there = {name for group in head.row_groups[:1] for name in group.chunks} | set(head.columns)
+    head, there = index.head, tables_of(index).columns
     if isinstance(shape, Lines) and shape.whole:
-        return frozenset(there)
+        return there
     columns = {schema.TID, schema.STREAM, schema.SEQ, *expr_columns(expr)}
     keys: list[str] = []
     if isinstance(shape, Lines):
@@ -204,6 +210,15 @@ def _text_early(expr: LeafExpr, shape: Lines | Groups) -> bool:
     if schema.TEXT in set(expr_columns(expr)):
         return True
     return isinstance(shape, Groups) or shape.limit is None
+
+
+def _bytes(
+    index: SegmentIndex, row_groups: Sequence[int], needed: frozenset[str]
+) -> tuple[Pairs, Pairs, str]:
+    """Byte ranges of the needed columns but text, and of text; their checksums."""
+    small, text = _parts(index, row_groups, needed)
+    sums = pack_sums(index.sums[0], (*small, *text)) if index.sums else ""
+    return _joined(small), _joined(text), sums
 
 
 def _parts(

@@ -98,6 +98,13 @@ class SegmentTables:
         """The set of templates that have rows."""
         return reduce(or_, self.present, 0)
 
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        """Parquet columns of the segment."""
+        head = self._index.head
+        chunks = (name for group in head.row_groups[:1] for name in group.chunks)
+        return frozenset([*chunks, *head.columns])
+
     def row_ranges(self, left: Sequence[int]) -> tuple[Rows, ...]:
         """Rows of the templates that are left of each row group, neighbours joined."""
         ranges: list[Rows] = []
