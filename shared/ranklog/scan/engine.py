@@ -21,6 +21,8 @@ from ranklog.scan.stop import current_stop
 if TYPE_CHECKING:
     from ranklog.scan.filesystem import RangedFiles
 
+# Patterns that need not be looked at again; when there are more, all are forgotten.
+_PATTERNS_KEPT_MAX = 256
 _NO_PROGRESS_BAR = "SET enable_progress_bar = false"
 _SETTINGS = (
     "SET autoinstall_known_extensions = false",
@@ -40,6 +42,7 @@ class Engine:
         self._connection = duckdb.connect(":memory:")
         self._files: RangedFiles | None = None
         self._lock = threading.Lock()
+        self._sound: dict[tuple[str, str], None] = {}  # patterns that RE2 can run
         with suppress(duckdb.InvalidInputException):  # a notebook without ipywidgets has no bar
             self._connection.execute(_NO_PROGRESS_BAR)
         for setting in _SETTINGS:
@@ -78,6 +81,8 @@ class Engine:
 
     def matches(self, pattern: str, flags: str, texts: Sequence[str]) -> list[bool]:
         """RE2 over many texts (plan/values.Regexes). Raises BadQuery with RE2's reason."""
+        if not texts and (pattern, flags) in self._sound:
+            return []
         with self.cursor() as cursor:
             try:
                 rows = cursor.execute(
@@ -89,6 +94,9 @@ class Engine:
                     f"RE2 can't run /{pattern}/: {reason(error)}",
                     hint=f'to find it as text write "{pattern}"',
                 ) from error
+        if len(self._sound) >= _PATTERNS_KEPT_MAX:
+            self._sound = {}
+        self._sound[pattern, flags] = None
         return [hit for (hit,) in rows[:-1]]
 
 
