@@ -196,6 +196,24 @@ def test_what_a_pin_names_stays_for_the_pin(store: MemoryStore) -> None:
     assert len(lines(store)) == 4
 
 
+def test_a_pinned_question_finds_what_a_merge_stood_for_that_is_gone() -> None:
+    """The merge goes once its notes are old; the hour's marker leads to what the pin names still."""
+    store = SteppedStore()
+    store.clock_ns = T0 + 2 * DAY
+    for name in ("1", "2"):
+        rows = [Row(f"line {name}", ts=T0, stream=stream(int(name)))]
+        put(store, name, rows, at=T0 + DAY, number=int(name))
+    pin = Client(store=store, tenant="acme").search("line", run="llama", pin=True).pin
+    assert pin is not None
+    keep(store, Rule("llama", 2 * DAY))
+    for now_ns in (T0 + 4 * DAY, NOW + DAY, NOW + 2 * DAY):
+        store.clock_ns = now_ns
+        applied(store, now_ns)
+        compact(store, hidden=load(store, "acme").hidden)
+    assert lines(store) == []
+    assert len(Client(store=store, tenant="acme").search(pin=pin["id"]).lines) == 2
+
+
 def test_holes_below_the_floor_are_not_missing_any_more() -> None:
     store = MemoryStore()
     for seq, day in ((0, 0), (3, 2), (4, 9)):

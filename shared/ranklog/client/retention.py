@@ -226,6 +226,9 @@ def _removable(
     gone = {place for index in found for place in _places(index)} - left
     if loaded.failed:  # what can't be read may be of any launch
         gone = set()
+    # what a pin names is found by the marker, though a merge stands for it that goes
+    held = {_hour_of(key) for key in listed & kept}
+    gone = {place for place in gone if place[2] not in held}
     over = sorted(place for place in gone if _is_closed(place, hidden, policy, now_ns))
     return found, [keys.hour_marker_key(reader.tenant, *place) for place in over]
 
@@ -277,11 +280,15 @@ def _tells(index: SegmentIndex, goes_on: set[str], hidden: Tombstones) -> bool:
 
 def _places(index: SegmentIndex) -> set[tuple[str, str, int]]:
     """(run, launch, hour) that it has something of; none of late arrivals."""
-    folder = object_key(index.key).rpartition("/")[0] + "/"
-    hour = keys.hour_of_index_prefix(folder)
+    hour = _hour_of(index.key)
     if hour is None:
         return set()
     return {(entry.stream.run, entry.stream.launch, hour) for entry in index.head.streams}
+
+
+def _hour_of(key: str) -> int | None:
+    """The hour in whose folder an index lies."""
+    return keys.hour_of_index_prefix(object_key(key).rpartition("/")[0] + "/")
 
 
 def _objects_of(index: SegmentIndex) -> list[str]:
