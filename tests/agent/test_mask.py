@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 
 from ranklog.agent.mask import KEY_LINES_MAX, KeyBlocks, Masker, MaskRule, load_rules
 from ranklog.errors import BadRule
+from ranklog.produce.secrets import mask_text
+from ranklog.produce.token_forms import FORMS
 
+COMPILED = [re.compile(pattern.encode()) for kind, _, pattern in FORMS if kind != "slack_token"]
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P"
 SECRETS = [
     ("password=hunter2", "password=[masked:password]"),
@@ -101,8 +104,31 @@ SECRETS = [
         "https://a.blob.core/x?sv=2022&sig=AbC%2F0123456789abcdef%3D&se=1",
         "https://a.blob.core/x?sv=2022&sig=[masked:signature]&se=1",
     ),
+    ("by SG." + "a1B2c3D4e5F6g7H8i9J0k1." + "a1B2" * 10 + "xyz", "by [masked:sendgrid_key]"),
+    ("glrt-" + "a1B2" * 5, "[masked:gitlab_token]"),
+    ("sk_test_" + "a1B2" * 6, "[masked:stripe_key]"),
+    ("whsec_" + "a1B2" * 8, "[masked:stripe_key]"),
+    ("OPENAI sk-proj-" + "a1B2_-" * 20, "OPENAI [masked:api_key]"),
+    ("used gsk_" + "a1B2" * 13, "used [masked:api_key]"),
+    ("dapi" + "0a1b" * 8, "[masked:databricks_token]"),
+    ("docker login -p dckr_pat_" + "a1B2" * 7, "docker login -p [masked:docker_token]"),
+    ("it is abc8Q~" + "a1B2" * 8, "it is [masked:azure_secret]"),
+    ("bot 123456789:AA" + "a1B2_" * 6 + "xyz done", "bot [masked:telegram_token] done"),
+    ("SK" + "0a1b" * 8, "[masked:twilio_key]"),
+    ("key-" + "0a1b" * 8, "[masked:mailgun_key]"),
+    (
+        "Endpoint=sb://x;SharedAccessKey=abc123DEF456ghi789jkl012=",
+        "Endpoint=sb://x;SharedAccessKey=[masked:api_key]",
+    ),
 ]
 INNOCENT = [
+    "msg.sender.name MSG.a1B2c3D4e5F6g7H8i9J0k1.a1B2c3D4e5F6g7H8i9J0k1a1B2c3D4e5F6g7H8i9J0k1",
+    "task_test_loss_goes_down disk_live_bytes=12 mask_prod_version task_test_a1b2c3d4e5f6g7h8i9j0",
+    "disk" + "0a1b" * 8 + " is mounted",
+    "cache-key-" + "0a1b" * 8,
+    "02:42:ac:11:00:02 ether 00:aa:bb 12345678:aa",
+    "xai-lab nvapi-rc tvly-x r8_kernel gsk_count=12 pplx-small hf_hub_download hf_transfer",
+    "cosine q~0.99 f(q~p) lin_api_version=3 do_v1_forward glc_eye shpatch_size=16 figd_loss",
     "num_tokens=5",
     "tokens 18961",
     "tokenizer=gpt2-abc1234567890",
@@ -209,6 +235,31 @@ VALUES = st.one_of(
     st.text("0123456789abcdef", min_size=32, max_size=64),
     st.text("abcDEF0123456789", min_size=10, max_size=40).map(lambda text: f"a1{text}"),
 )
+
+
+@settings(max_examples=15, deadline=None)
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form[0]}-{form[1][:8]}")
+@given(st.data())
+def test_a_token_of_a_form_is_gone_wherever_it_stands(
+    form: tuple[str, str, str], data: st.DataObject
+) -> None:
+    _, _, pattern = form
+    token = data.draw(st.from_regex(re.compile(pattern, re.ASCII), fullmatch=True))
+    before = data.draw(st.sampled_from(["", "see ", "x = ", 'curl -u "']))
+    lines = [b"step 1", f"{before}{token} ".encode(), b"step 2"]
+    assert Masker().lines(lines) == 1
+    assert token.encode() not in lines[1] and lines[0::2] == [b"step 1", b"step 2"]
+    assert token not in mask_text(f"{before}{token} ")
+
+
+@given(st.text("abcdefgh_ .:=-0123456789", max_size=80))
+def test_a_word_that_begins_like_a_token_and_is_short_stays(text: str) -> None:
+    short = [word[:15] for word in text.split()]
+    for literal in (one for _, literals, _ in FORMS for one in literals.split("|")):
+        line = " ".join(f"{literal}{word}" for word in short)
+        assert b"[masked:" not in b"".join(
+            pattern.sub(b"[masked:x]", line.encode()) for pattern in COMPILED
+        )
 
 
 def written(name: str, sign: str, value: str) -> bytes:

@@ -62,6 +62,11 @@ class Masker:
             for rule in rules
         )
         self._details = (*DETAILS, *custom)
+        self._places = [
+            (literal, place)
+            for place, detail in enumerate(self._details)
+            for literal in detail.literals
+        ]
         self._secret_names: dict[str, str | None] = {}
 
     def lines(self, texts: list[bytes]) -> int:
@@ -117,9 +122,10 @@ class Masker:
 
     def _line(self, text: bytes) -> bytes:
         lowered = text.lower()
-        for detail in self._details:
-            if any(literal in lowered for literal in detail.literals):
-                text = detail.pattern.sub(self._replacing(detail.kind, detail.group), text)
+        places = {place for literal, place in self._places if literal in lowered}
+        for place in sorted(places):
+            detail = self._details[place]
+            text = detail.pattern.sub(self._replacing(detail.kind, detail.group), text)
         return ASSIGNED.sub(self._assigned, text)
 
     def _replacing(self, kind: str, group: int) -> Callable[[re.Match[bytes]], bytes]:

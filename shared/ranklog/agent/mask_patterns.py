@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from ranklog.produce.secrets import TOKEN_NAMES
+from ranklog.produce.token_forms import FORMS
 
 # --- where a secret might be: over lower-cased bytes ----------------------------------------------
 _NAMED = rb"(?=[\"'\])}]{0,2}\s{0,3}[=:])"
@@ -23,7 +24,6 @@ GATE = re.compile(
             rb"pass" + _NAMED,
             rb"k(?<=cook)ie[\"']?\s{0,3}:",
             rb"w(?=andb[ .]login)",
-            rb"_(?<=wandb_)",
             rb"w(?<=aw)s4-hmac",
             rb"\?sig=",
             rb"&sig=",
@@ -32,29 +32,35 @@ GATE = re.compile(
             rb"key_id" + _NAMED,
             rb"-(?<=sk-)",
             rb"k(?<=ak)ia[0-9a-z]{16}",
-            rb"_(?<=gh[pousr]_)",
-            rb"_(?<=github_)pat_",
-            rb"-(?<=glpat-)",
+            rb"k(?<=sk)[0-9a-z+/]{32}",
+            rb"p(?<=dap)i[0-9a-f]{32}",
+            rb"v(?<=hv)[sb]\.",
+            rb"~(?<=q~)[0-9a-z_~.\-]{31}",
+            rb":aa[0-9a-z_\-]{33}",
+            # by the length of what is before, each of which is dear
+            rb"_(?<=hf_|r8_)",
+            rb"_(?<=[rs]k_)(?:live|test|prod)_",
+            rb"_(?<=gh[pousr]_|npm_|rl[ik]_|gsk_|do[opr]_|glc_|lin_)",
+            rb"_(?<=dckr_|glsa_|lsv2_|pcsk_|figd_)",
+            rb"_(?<=wandb_|whsec_|shp[acps][ats]_)",
+            rb"_(?<=github_|sntrys_)",
+            rb"-(?<=xai-|key-)[0-9a-z]{32}",
+            rb"-(?<=gldt-|glrt-|glft-|pypi-|pplx-|nrak-|pmak-|tvly-)",
+            rb"-(?<=glpat-|glptt-|glcbt-|glimt-|gloas-|nvapi-|tskey-|x-amz-)",
+            rb"-(?<=glsoat-|gocspx-|x-goog-)",
             rb"xox[abeoprs]-",
             rb"xapp-",
             rb"k(?<=hook)s\.slack\.com/",
-            rb"_(?<=hf_)",
-            rb"_(?<=npm_)",
-            rb"_(?<=rl[ik]_)",
-            rb"-(?<=pypi-)",
-            rb"_live_",
             rb"z(?<=aiz)a",
             rb"j(?<=eyj)",
             rb"-----begin",
             rb"-----end",
             rb"-(?<=--)(?:[a-z0-9]{1,20}-){0,3}(?:token|api-key|secret|passwd) ",
             rb"://[^/\s]{0,512}@",
-            rb"-(?<=x-amz-)signature",
-            rb"-(?<=x-goog-)signature",
         ]
     )
 )
-LITERALS = (b"secret", b"credential", b"authorization", b"bearer ", b"asia")
+LITERALS = (b"secret", b"credential", b"authorization", b"bearer ", b"asia", b"ya29.", b"sg.")
 
 # --- what it is: over the bytes as they are -------------------------------------------------------
 # Whose `pass` is a password: `forward_pass`, `two_pass` and `first_pass` are none.
@@ -77,7 +83,7 @@ ASSIGNED = re.compile(
       (?: (?P<password> (?:[a-z]{1,20})?password | passwd | passphrase | pwd | OWNER[_.-]?pass )
         | (?P<secret> (?:[a-z]{1,20})?secret (?:[_-]?access)? (?:[_-]?key)? | credentials? )
         | (?P<token> (?:[a-z]{1,20})?token )
-        | (?P<api_key> (?:api|access|account|auth|private|encryption|signing)[_-]?key(?:[_-]?id)?
+        | (?P<api_key> (?:api|access|sharedaccess|account|auth|private|encryption|signing)[_-]?key(?:[_-]?id)?
             | SERVICE[_-]?key )
       ) )
     (?P<separator> ["'\])}]{0,2} \s{0,3} [=:]>? \s{0,3} )
@@ -107,14 +113,7 @@ def _detail(kind: str, literals: bytes, pattern: bytes, group: int = 0) -> Detai
 
 
 DETAILS = (
-    _detail("aws_key", b"akia|asia", rb"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
-    _detail(
-        "github_token",
-        b"ghp_|gho_|ghu_|ghs_|ghr_|github_pat_",
-        rb"\b(?:gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{22,255})",
-    ),
-    _detail("gitlab_token", b"glpat-", rb"\bglpat-[A-Za-z0-9_\-]{20,255}"),
-    _detail("slack_token", b"xox|xapp-", rb"\b(?:xox[abeoprs]|xapp)-[A-Za-z0-9-]{10,255}"),
+    *(_detail(kind, literals.encode(), pattern.encode()) for kind, literals, pattern in FORMS),
     _detail(
         "slack_webhook",
         b"hooks.slack.com/",
@@ -126,21 +125,6 @@ DETAILS = (
         b"sk-",
         rb"(?<![A-Za-z0-9-])sk-(?=[A-Za-z_\-]{0,64}[0-9])[A-Za-z0-9_\-]{20,255}",
     ),
-    _detail("huggingface_token", b"hf_", rb"\bhf_[A-Za-z0-9]{30,255}"),
-    _detail("google_key", b"aiza", rb"\bAIza[0-9A-Za-z_\-]{35}"),
-    _detail(
-        "jwt",
-        b"eyj",
-        rb"\beyJ[A-Za-z0-9_\-]{8,4096}\.[A-Za-z0-9_\-]{8,8192}\.[A-Za-z0-9_\-]{0,4096}",
-    ),
-    _detail(
-        "ranklog_key",
-        b"rlk_|rli_",
-        rb"\brl[ik]_[A-Za-z0-9_\-]{1,800}\.[0-9a-f]{12}\.[A-Za-z0-9_\-]{43}",
-    ),
-    _detail("npm_token", b"npm_", rb"\bnpm_[A-Za-z0-9]{36}"),
-    _detail("pypi_token", b"pypi-", rb"\bpypi-[A-Za-z0-9_\-]{50,512}"),
-    _detail("stripe_key", b"k_live_", rb"\b[rs]k_live_[0-9A-Za-z]{20,255}"),
     _detail(
         "connection_string",
         b"://",

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from ranklog.produce.token_forms import FORMS
+
 MASK = "***"
 # Names of tokens of a vocabulary, or of a text: `pad_token`, `use_cls_token`, `next_token`.
 TOKEN_NAMES = (
@@ -27,10 +29,9 @@ _HARMLESS = re.compile(rf"{TOKEN_NAMES}|(?:^|[_.\-]){_PASSES}[_.\-]pass$")
 # Keys of services by their own look, and the password in an address.
 _TEXT = re.compile(
     r"(?P<scheme>\b[a-z][a-z0-9+.\-]*://)[^\s/@:]*:[^\s/@]+(?=@)"
-    r"|\b(?:sk-[\w\-]{16,}|hf_\w{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w\-]{16,}"
-    r"|rl[ik]_[\w\-]{1,800}\.[0-9a-f]{12}\.[\w\-]{43}|xox[abprs]-[\w\-]{10,}|A(?:KIA|SIA)[0-9A-Z]{16}|AIza[\w\-]{30,}"
-    r"|eyJ[\w\-]{8,}\.[\w\-]{8,}\.[\w\-]+)"
-    r"|(?i:\bbearer\s+[\w\-.=+/]{12,})|(?i:(?<=authorization: )\w+ [\w\-.=+/]{6,})"
+    r"|\b(?:sk-[\w\-]{16,}|hf_\w{16,}|gh[pousr]_\w{20,}|glpat-[\w\-]{16,}|AIza[\w\-]{30,})"
+    + "".join(f"|{pattern}" for _, _, pattern in FORMS)
+    + r"|(?i:\bbearer\s+[\w\-.=+/]{12,})|(?i:(?<=authorization: )\w+ [\w\-.=+/]{6,})"
     r"|(?i:(?<=cookie: )[\w.\-]+=[^\"'\r\n]+)"
 )
 # `api_key: "…"`, `HF_TOKEN=…`: in code, configuration and shells; `max_tokens=5` is none.
