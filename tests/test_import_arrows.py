@@ -101,6 +101,7 @@ ARROWS = {
         "answer",
         "api",
         "server",
+        "upkeep",
         "demo",
         "importer",
         "ingest",

@@ -31,6 +31,7 @@ from ranklog.upkeep.passes import compact_tenant
 from ranklog.upkeep.tenants import tenants
 
 logger = function_logger("compact")
+WHO = "compact function"
 
 
 @cache
@@ -53,6 +54,8 @@ def _fan_out(work: str) -> int:
     settings, store, queue = _resources()
     hour = time.time_ns() // HOUR_NS
     recent = range(hour, hour - COMPACT_RECENT_HOURS, -1)
+    if work != RECENT:  # frames that name no tenant: no task's, so once for all
+        expire_quarantine(store, [None], who=WHO)
     hours: list[int | None] = list(recent) if work == RECENT else [None]
     tasks = [Task(tenant, one) for tenant in tenants(store) for one in hours]
     logger.info("tasks put", extra={"work": work, "tasks": len(tasks)})
@@ -66,7 +69,7 @@ def _compact(task: Task, context: Any) -> None:
         released = release_tenant(store, task.tenant)
         logger.info("released", extra={"frames": released.frames, "left": released.left})
     if task.hour is None and not task.after:
-        expire_quarantine(store, [task.tenant, None], who="compact function")
+        expire_quarantine(store, [task.tenant], who=WHO)
     report = compact_tenant(
         store,
         task.tenant,

@@ -95,3 +95,18 @@ def test_ingest_says_what_it_refused_and_what_came_twice(
     assert main(["ingest", str(tmp_path / "stream"), "--store", store]) == 0
     again = capsys.readouterr().out
     assert again.startswith("0 lines ingested, 1 known from an earlier attempt, 2 refused")
+
+
+def test_what_is_kept_for_good_and_what_is_not_is_told_as_it_is(
+    capsys: pytest.CaptureFixture[str], store: str
+) -> None:
+    def told(*words: str) -> str:
+        main(["retention", *words, "--store", store])
+        return capsys.readouterr().err
+
+    canaries = "ranklog's canaries (run ranklog-canary) for 1d"
+    assert f"every run is kept for good, but {canaries}" in told("show")
+    assert f"every other run is kept for good, but {canaries}" in told("set", "9d", "--run", "j*")
+    assert f"{canaries}, unless a rule has that name" in told("set", "90d")
+    last = told("set", "7d", "--run", "ranklog-canary")
+    assert "canaries" not in last and "for good" not in last

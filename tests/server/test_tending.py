@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ranklog import limits
 from ranklog.delete.retention import Policy, Rule, save_policy
 from ranklog.errors import Unavailable
 from ranklog.ingest.batch import ingest_batch
+from ranklog.ingest.quarantine import keep
+from ranklog.layout.keys import quarantine_prefix
 from ranklog.model.record import Record
 from ranklog.server.tending import tend_once, tend_until
 from ranklog.store.memory import MemoryStore
+from ranklog.store.protocol import ObjectInfo
 from ranklog.stream.frames import encode_frame
 from tests.ingest.frames import T0, Row, make_frame, stream
 
@@ -69,3 +74,23 @@ def test_it_stops_when_it_is_time_to() -> None:
     store, looks = MemoryStore(), iter([False, False, True, True, True])
     put(store, "acme", 0)
     tend_until(lambda: next(looks), store, every_s=60.0, tell=lambda text: None)
+
+
+def test_quarantine_of_nobody_is_looked_through_once_a_pass() -> None:
+    class Counting(MemoryStore):
+        looks = 0
+
+        def list(self, prefix: str, *, start_after: str = "") -> Iterator[ObjectInfo]:
+            self.looks += prefix == quarantine_prefix(None)
+            return super().list(prefix, start_after=start_after)
+
+    store = Counting()
+    for tenant in ("acme", "beta", "zeta"):
+        put(store, tenant, 0)
+    old = Record(b"junk", T0, "1")
+    key = keep(store, old, "malformed", "no frame", "k").key
+    tend(store)
+    assert store.looks == 0
+    tend(store, retain=True)
+    assert store.looks == 1
+    assert not any(info.key.startswith(key) for info in store.list(""))

@@ -18,16 +18,13 @@ if TYPE_CHECKING:
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """One pass. It can be stopped, repeated and run beside others at any time."""
-    from ranklog.compact.compacting import Compactor
-    from ranklog.delete.tombstones import load
+    from ranklog.upkeep.passes import compact_tenant
 
     store, tenant = open_store_of(arguments, create=False)
     hours = None if arguments.hour is None else [_hour(text) for text in arguments.hour]
     if hours is None and not arguments.dry_run:
         _release(store, tenant, console)
-    hidden = load(store, tenant).hidden
-    compactor = Compactor(store, tenant, time.time_ns(), hidden, arguments.dry_run)
-    report = compactor.run(hours)
+    report = compact_tenant(store, tenant, time.time_ns(), hours=hours, dry_run=arguments.dry_run)
     if console.json:
         console.object({"report": report.to_json()})
     else:
@@ -39,18 +36,9 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 def _release(store: Store, tenant: str, console: Console) -> None:
     """Store what waits for the tenant's quota, as far as this hour has room."""
-    from ranklog.access.meter import Meter
-    from ranklog.ingest.allowance import Allowance
-    from ranklog.ingest.tenant_rules import TenantRules
-    from ranklog.ingest.waiting import list_waiting, release
+    from ranklog.upkeep.frames import release_tenant
 
-    if next(iter(list_waiting(store, tenant)), None) is None:
-        return
-    allowance = Allowance(Meter(store))
-    try:
-        freed = release(store, tenant, allowance=allowance, rules=TenantRules(store))
-    finally:
-        allowance.meter.flush()
+    freed = release_tenant(store, tenant)
     if freed.frames:
         console.note(
             f"stored {freed.frames:,} frames that waited for the quota, {freed.left:,} wait"

@@ -9,7 +9,7 @@ from ranklog.cli.console import Console
 from ranklog.cli.source import open_admin_of
 from ranklog.cli.tables import print_table
 from ranklog.delete.actions import this_user
-from ranklog.delete.retention import EVERY_RUN
+from ranklog.delete.retention import CANARIES, EVERY_RUN
 from ranklog.errors import BadInput
 from ranklog.limits import HOUR_NS, SECOND_NS
 from ranklog.plan.times import parse_duration
@@ -51,9 +51,19 @@ def _show(found: dict[str, Any], console: Console) -> int:
     elif rows:
         shown = [[rule["run"], _span(rule["keep_ns"])] for rule in rows]
         print_table(console, ("run", "kept for"), shown)
-    else:
-        console.note("every run is kept for good")
+    if not console.json:
+        others = "every run" if not rows else None if _is_for_all(rows) else "every other run"
+        canaries = all(rule["run"] != CANARIES.run for rule in rows)
+        ours = f"ranklog's canaries (run {CANARIES.run}) for {_span(CANARIES.keep_ns)}"
+        if others:
+            console.note(f"{others} is kept for good" + (f", but {ours}" if canaries else ""))
+        elif canaries:
+            console.note(f"{ours}, unless a rule has that name")
     return 0 if rows else 1
+
+
+def _is_for_all(rows: list[dict[str, Any]]) -> bool:
+    return any(rule["run"].strip("*") == "" for rule in rows)
 
 
 def _span(ns: int) -> str:

@@ -43,6 +43,11 @@ def tend_once(
     except RanklogError as error:
         tell(f"compact waits: {error.message}")
         return
+    if retain:
+        try:  # frames that name no tenant: nobody's turn, so once for all
+            expire_quarantine(store, [None], who=WHO)
+        except RanklogError as error:
+            tell(f"quarantine: {error.message}")
     for tenant in names:
         if stopping():
             return
@@ -86,7 +91,7 @@ def _sweep(store: Store, tenant: str) -> None:
 
 
 def _expire(store: Store, tenant: str) -> None:
-    expire_quarantine(store, [tenant, None], who=WHO)
+    expire_quarantine(store, [tenant], who=WHO)
 
 
 def _release(store: Store, tenant: str, tell: Callable[[str], None]) -> None:

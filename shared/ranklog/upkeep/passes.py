@@ -24,9 +24,10 @@ def compact_tenant(
     hours: Iterable[int] | None = None,
     after: str = "",
     has_time: Callable[[], bool] = lambda: True,
+    dry_run: bool = False,
 ) -> CompactReport:
     """Merge and bundle, delete what has had its grace; see `Compactor.run`. Raises what the store raises."""
-    compactor = Compactor(store, tenant, now_ns, load(store, tenant).hidden)
+    compactor = Compactor(store, tenant, now_ns, load(store, tenant).hidden, dry_run)
     return compactor.run(hours, after=after, has_time=has_time)
 
 
