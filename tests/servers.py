@@ -163,7 +163,7 @@ class _started:
                 self._process.kill()
                 self._process.wait()
             self._log.close()
-        assert listening <= _LOOPBACK, f"{self._process.args} listened on {listening}"
+        assert listening <= _LOOPBACK, f"{self._process.args!r} listened on {listening}"
 
 
 def listening_addresses(pid: int) -> set[str]:

@@ -5,7 +5,8 @@
 Half of the producers log to an agent that is killed now and then, whose frames a process ingests that is killed
 now and then; the other half's agent and ingest live on, and their memory is measured, and that of compaction
 and of who asks. Frames are refused, lost after they were taken, delivered twice; calls of the store fail before
-or after they did their work. Lines are deleted, and a run is let go of by retention, while all this goes on. At the
+or after they did their work. Lines are deleted, a run is let go of by retention, and of the other one launch after
+launch begins and the one before the last is deleted whole, so that the store stays as large as it is. At the
 end every line that a producer said must be there once, but for those that were deleted or are too old, which
 must be gone; indexes are few, since compaction keeps up; and no process may have more than 1.05 times the
 memory it had after three tenths of the time. By then caches and merges have reached their bounds, which are
@@ -27,6 +28,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,7 +45,7 @@ from ranklog.limits import COMPACT_OBJECTS_MAX
 from ranklog.store.disk import DiskStore
 from ranklog.stream.disk import DiskStream
 from tests.soak.door import Door, opened
-from tests.soak.producers import BRIEF, RUN, run_of
+from tests.soak.producers import BRIEF, RUN, launch_of, run_of
 from tests.soak.workers import KEEP_NS, TENANT, resident_bytes, retain
 
 GROWTH_MAX = 1.05
@@ -52,6 +54,11 @@ INDEXES_MAX = 2 * COMPACT_OBJECTS_MAX
 # How long what is under way may take when the time is up.
 DRAIN_S = 300
 HALVES = ("steady", "killed")
+# Of the whole time: a launch; two of them are there, a third while it is being deleted.
+LAUNCH_SHARE = 0.1
+LAUNCH_S_MIN = 2.5
+
+Key = tuple[str, int, int]  # a line's launch, rank and number
 
 
 @dataclass(slots=True)
@@ -64,7 +71,14 @@ class Soak:
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     memory: dict[str, list[tuple[float, int]]] = field(default_factory=dict)
     kills: Counter[str] = field(default_factory=Counter)
-    deleted: set[tuple[int, int]] = field(default_factory=set)  # (rank, numbers below)
+    deleted: set[Key] = field(default_factory=set)
+    ended: int = 0  # launches that were deleted whole
+    begun: float = 0.0
+
+    @property
+    def launch_s(self) -> float:
+        """How long a launch says something."""
+        return max(LAUNCH_S_MIN, float(self.options.minutes) * 60 * LAUNCH_SHARE)
 
     # --- processes ------------------------------------------------------------------------------
     def start(self, name: str, module: str, *words: object) -> None:
@@ -107,6 +121,7 @@ class Soak:
                 "spool": self.folder / f"spool-{half}",
                 "said": self.folder / "said",
                 "destination": destinations[half],
+                "launch-s": self.launch_s,
             }
             flags = [f"--{name}={value}" for name, value in words.items()]
             self.start(f"producers-{half}", "producers", *flags)
@@ -132,6 +147,18 @@ class Soak:
             self.kills["ingest"] += 1
         if self.draw.random() < 0.04:
             self.delete_some()
+        # some seconds after the last line of it, which may still be on its way
+        if time.time() - self.begun > (self.ended + 2.2) * self.launch_s:
+            self.delete_launch()
+
+    def delete_launch(self) -> None:
+        """The oldest launch that is there; tried again where the store fails."""
+        reader = local_reader(DiskStore(str(self.folder / "store")), TENANT)
+        run = f"{RUN}@{launch_of(self.ended)}"
+        with suppress(NotFound, Unavailable):
+            asked = read_query("", {"run": run}, now_ns=time.time_ns())
+            delete(reader, find_deletion(reader, asked, who="soak"))
+            self.ended += 1
 
     def delete_some(self) -> None:
         """The first lines of a rank: those that came, and none that are still to come."""
@@ -139,14 +166,15 @@ class Soak:
         if run_of(rank) != RUN:
             return
         reader = local_reader(DiskStore(str(self.folder / "store")), TENANT)
-        text = f'run:{RUN} rank:{rank} "producer {rank} line 0 "'
-        asked = read_query(text, {}, now_ns=time.time_ns())
+        launch = launch_of(self.ended)
+        text = f'rank:{rank} "producer {rank} line 0 "'
+        asked = read_query(text, {"run": f"{RUN}@{launch}"}, now_ns=time.time_ns())
         # nothing came yet; or what a merge replaced went, for whose clock grace is over, at once
         with suppress(NotFound, Unavailable):
             found = find_deletion(reader, asked, who="soak")
             if found.lines:
                 delete(reader, found)
-                self.deleted.add((rank, 0))
+                self.deleted.add((launch, rank, 0))
 
     def sample(self, now: float) -> None:
         if pid := self.agent("steady"):
@@ -212,25 +240,34 @@ def _kill(pid: int) -> None:
 def count_lines(soak: Soak) -> dict[str, int]:
     """Lines that are lost, doubled, undeleted; and how many there are."""
     client = Client(store=str(soak.folder / "store"), tenant=TENANT)
-    found: Counter[tuple[int, int]] = Counter()
-    for line in client.lines("producer", run=RUN):
-        words = line.text.split()
-        found[int(words[1]), int(words[3])] += 1
-    ranks = [rank for rank in range(soak.options.producers) if run_of(rank) == RUN]
-    said = {rank: int((soak.folder / "said" / str(rank)).read_text()) for rank in ranks}
-    wanted = {(rank, n) for rank, lines in said.items() for n in range(lines)} - soak.deleted
-    old = 0
+    found: Counter[Key] = Counter()
+    with suppress(NotFound):  # all launches were deleted
+        for line in client.lines("producer", run=f"{RUN}@*"):
+            words = line.text.split()
+            found[line.launch, int(words[1]), int(words[3])] += 1
+    said = {key: lines for key, lines in read_said(soak.folder / "said") if run_of(key[1]) == RUN}
+    gone = {launch_of(nth) for nth in range(soak.ended)}
+    wanted = {(*key, n) for key, lines in said.items() for n in range(lines) if key[0] not in gone}
+    wanted -= soak.deleted
+    undeleted = sum(1 for key in found if key[0] in gone or key in soak.deleted)
     with suppress(NotFound):  # all of it is gone
-        old = sum(1 for _ in client.lines("producer", run=BRIEF))
+        undeleted += sum(1 for _ in client.lines("producer", run=f"{BRIEF}@*"))
     return {
         "said": sum(said.values()),
         "lost": len(wanted - found.keys()),
         "doubled": sum(count - 1 for count in found.values())
         + (soak.folder / "tell" / "doubled").exists(),
-        "invented": len(found.keys() - wanted - soak.deleted),
-        "undeleted": len(found.keys() & soak.deleted) + old,
-        "deleted": len(soak.deleted),
+        "invented": sum(1 for key in found if key[2] >= said.get(key[:2], 0)),
+        "undeleted": undeleted,
+        "deleted": len(soak.deleted) + sum(n for key, n in said.items() if key[0] in gone),
     }
+
+
+def read_said(folder: Path) -> Iterator[tuple[tuple[str, int], int]]:
+    """How many lines each rank of each launch said."""
+    for path in folder.iterdir():
+        launch, _, rank = path.name.partition(".")
+        yield (launch, int(rank)), int(path.read_text())
 
 
 def growth(samples: list[tuple[float, int]], begun: float, seconds: float) -> float | None:
@@ -250,7 +287,7 @@ def run(options: argparse.Namespace, folder: Path) -> int:
     doors = {half: Door(options.seed + i) for i, half in enumerate(HALVES)}
     seconds = options.minutes * 60
     with ExitStack() as stack:
-        begun = time.time()
+        begun = soak.begun = time.time()
         try:
             soak.begin(
                 {

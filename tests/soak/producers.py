@@ -1,6 +1,7 @@
 """Many ranks from one process that was imported once: each child logs numbered lines until it is told to end.
 
-A child writes how many it said to `<folder>/said/<rank>` when it ends.
+Every `--launch-s` seconds the ranks of a new launch begin, and then those of the one before end. A child writes how
+many it said to `<folder>/said/<launch>.<rank>` when it ends.
 """
 
 from __future__ import annotations
@@ -23,20 +24,23 @@ def run_of(rank: int) -> str:
     return BRIEF if rank % 16 == BRIEF_OF else RUN
 
 
+def launch_of(nth: int) -> str:
+    """The name of a launch."""
+    return f"l{nth}"
+
+
 def text(rank: int, number: int) -> str:
-    """What a rank says, which names the line."""
+    """What a rank says, which names the line of a launch."""
     return f"producer {rank} line {number} loss {1 / (number + 1):.5f} on node{rank % 8}"
 
 
-def one(rank: int, options: argparse.Namespace) -> None:
-    """Be a rank."""
+def one(rank: int, nth: int, ending: list[int], options: argparse.Namespace) -> None:
+    """Be a rank of a launch, until `ending` has something."""
     import ranklog
 
-    ending = []
-    signal.signal(signal.SIGTERM, lambda *_: ending.append(1))
     ranklog.init(
         run=run_of(rank),
-        launch="l1",
+        launch=launch_of(nth),
         rank=rank,
         world_size=options.producers,
         spool_dir=options.spool,
@@ -53,11 +57,34 @@ def one(rank: int, options: argparse.Namespace) -> None:
             number += 1
         time.sleep(0.05)
     ranklog.close()
-    (options.said / str(rank)).write_text(str(number))
+    (options.said / f"{launch_of(nth)}.{rank}").write_text(str(number))
+
+
+def fork_all(nth: int, ending: list[int], options: argparse.Namespace) -> list[int]:
+    """The ranks of a launch, each a child; their pids. Each has its own copy of `ending`, which SIGTERM
+    fills from the first moment on."""
+    children = []
+    for rank in range(options.first, options.end):
+        pid = os.fork()
+        if pid == 0:
+            try:
+                one(rank, nth, ending, options)
+            finally:
+                os._exit(0)
+        children.append(pid)
+    return children
+
+
+def end_all(children: list[int]) -> None:
+    """Tell them to end, and wait until they have."""
+    for pid in children:
+        os.kill(pid, signal.SIGTERM)
+    for pid in children:
+        os.waitpid(pid, 0)
 
 
 def main() -> int:
-    """Fork, wait, pass SIGTERM on."""
+    """Launch after launch, until SIGTERM."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--first", type=int, required=True)
     parser.add_argument("--end", type=int, required=True)
@@ -66,33 +93,21 @@ def main() -> int:
     parser.add_argument("--spool", type=Path, required=True)
     parser.add_argument("--said", type=Path, required=True)
     parser.add_argument("--destination", required=True)
+    parser.add_argument("--launch-s", type=float, required=True)
     options = parser.parse_args()
     import ranklog  # noqa: F401  once, for all children
 
-    children = []
-    for rank in range(options.first, options.end):
-        pid = os.fork()
-        if pid == 0:
-            try:
-                one(rank, options)
-            finally:
-                os._exit(0)
-        children.append(pid)
-
-    def end(*_: object) -> None:
-        for pid in children:
-            os.kill(pid, signal.SIGTERM)
-
-    signal.signal(signal.SIGTERM, end)
-    for pid in children:
-        while True:
-            try:
-                os.waitpid(pid, 0)
-            except InterruptedError:
-                continue
-            except ChildProcessError:
-                pass
-            break
+    ending: list[int] = []
+    signal.signal(signal.SIGTERM, lambda *_: ending.append(1))
+    nth, begun, children = 0, time.monotonic(), fork_all(0, ending, options)
+    while not ending:
+        time.sleep(0.1)
+        if time.monotonic() - begun >= (nth + 1) * options.launch_s:
+            nth += 1
+            newer = fork_all(nth, ending, options)  # first, so that the agent of the host lives on
+            end_all(children)
+            children = newer
+    end_all(children)
     return 0
 
 

@@ -157,11 +157,11 @@ def query(store: DiskStore, options: argparse.Namespace) -> Callable[[], None]:
     def round_() -> None:
         question = QUESTIONS[asked[0] % len(QUESTIONS)]
         asked[0] += 1
-        answer = client.search(question, run=RUN, limit=2_000)
+        answer = client.search(question, run=f"{RUN}@*", limit=2_000)
         ids = [line.id for line in answer.lines]
         if len(ids) != len(set(ids)):
             (options.tell / "doubled").write_text(question)
-        client.count(question, run=RUN)
+        client.count(question, run=f"{RUN}@*")
         time.sleep(0.5)
 
     return round_
