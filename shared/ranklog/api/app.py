@@ -160,6 +160,8 @@ def build_resolver(settings: Settings) -> Resolver:
         return watched(found, app.observed)
 
     _add_reading(app, client)
+    _add_bulk(app, client)
+    _add_analyses(app, client)
     _add_listings(app, client)
     _add_frames(app, settings)
     add_admin(app, settings.admin_of, _answers)
@@ -215,6 +217,10 @@ def _add_reading(app: Resolver, client: Callable[[], Client]) -> None:
         )
         return respond_rows(answer.to_json(), "groups", app.current_event.headers)
 
+
+def _add_bulk(app: Resolver, client: Callable[[], Client]) -> None:
+    """What may be long: answered in pages, or as it is ready."""
+
     @app.post("/v1/series", responses=_answers(models.SeriesPage, "series"))
     def series(body: Annotated[models.SeriesBody, Body()]) -> Response[str]:
         asked = _series_words(body)
@@ -226,6 +232,23 @@ def _add_reading(app: Resolver, client: Callable[[], Client]) -> None:
             client().series(**asked), headers, columns=body.columns, behind=body.cursor
         )
 
+    @app.post("/v1/export", responses=_answers(models.Rows, "lines, one each"))
+    def export(body: Annotated[models.ExportBody, Body()]) -> Response[str]:
+        def page(limit: int | None) -> Any:
+            return client().search(
+                body.query,
+                **_restrictions(body),
+                limit=limit,
+                order="oldest",
+                cursor=body.cursor,
+                groups=False,
+                full_scan=body.full_scan,
+            )
+
+        return respond_lines(page, None, app.current_event.headers, export=body.format)
+
+
+def _add_analyses(app: Resolver, client: Callable[[], Client]) -> None:
     @app.post("/v1/compare", responses=_answers(models.Rows, "hunks"))
     def compare(body: Annotated[models.CompareBody, Body()]) -> Response[str]:
         if body.run is None:
@@ -265,21 +288,6 @@ def _add_reading(app: Resolver, client: Callable[[], Client]) -> None:
             raise BadInput("stacks of which run?", hint='"run"')
         found = client().stacks(body.query, thread=body.thread, **_restrictions(body))
         return respond_rows(found.to_json(), "groups", app.current_event.headers)
-
-    @app.post("/v1/export", responses=_answers(models.Rows, "lines, one each"))
-    def export(body: Annotated[models.ExportBody, Body()]) -> Response[str]:
-        def page(limit: int | None) -> Any:
-            return client().search(
-                body.query,
-                **_restrictions(body),
-                limit=limit,
-                order="oldest",
-                cursor=body.cursor,
-                groups=False,
-                full_scan=body.full_scan,
-            )
-
-        return respond_lines(page, None, app.current_event.headers, export=body.format)
 
 
 def _add_listings(app: Resolver, client: Callable[[], Client]) -> None:
