@@ -30,7 +30,7 @@ ARROWS = {
     "objectives": {"layout", "store"},
     # writes as a job and its agent do, reads as a user does
     "canary": {"model", "objectives", "client", "agent", "stream", "layout"},
-    "access": {"model", "layout", "store", "stream"},
+    "access": {"model", "layout", "store", "stream", "objectives"},
     "layout": {"model"},
     "rules": {"model", "layout", "store"},
     "ingest": {"delete", "model", "layout", "rules", "store", "stream", "access", "objectives"},

@@ -129,7 +129,7 @@ def test_tenants_are_forgotten_before_there_are_too_many() -> None:
     meter = meter_of(MemoryStore(), Clocks())
     for number in range(METERED_TENANTS_MAX + 10):
         meter.add(f"t{number}", SCANNED, 1)
-    assert len(meter._tenants) <= METERED_TENANTS_MAX
+    assert len(meter._hours.running) <= METERED_TENANTS_MAX
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from ranklog.limits import (
     METERED_TENANTS_MAX,
     SECOND_NS,
 )
+from ranklog.objectives.hours import TenantHours
 from ranklog.store.protocol import Store
 
 INGESTED, SCANNED, REQUESTS, REFUSED = "ingest_bytes", "scan_bytes", "requests", "refused"
@@ -52,6 +53,17 @@ class _Hour:
     at_once: int = 0
 
 
+def _begun(hour: int, before: _Hour | None) -> _Hour:
+    """A fresh one; requests that are under way leave the counts that they entered."""
+    return _Hour(hour) if before is None else _Hour(hour, policy=before.policy)
+
+
+def _idle(tenants: dict[str, _Hour]) -> list[str]:
+    """Half of those that no request is under way of."""
+    idle = [name for name, item in tenants.items() if not item.at_once]
+    return idle[: len(idle) // 2 + 1]
+
+
 class Meter:
     """Counts and admits. Threads may share it; it never fails a request for its own bookkeeping."""
 
@@ -70,8 +82,7 @@ class Meter:
         self._clock_s = clock_s
         self._process = process or uuid.uuid4().hex
         self._resume = resume
-        self._tenants: dict[str, _Hour] = {}
-        self._ended: list[tuple[str, _Hour]] = []  # hours that are over and not yet written
+        self._hours = TenantHours(_begun, _idle, METERED_TENANTS_MAX)
         self._lock = threading.Lock()
 
     @contextmanager
@@ -115,20 +126,17 @@ class Meter:
         with self._lock:
             waiting = [
                 (name, counts)
-                for name, counts in self._tenants.items()
-                if counts.changed and now_s - counts.written_s >= self._age_s(counts)
+                for name, counts in self._hours.changed()
+                if now_s - counts.written_s >= self._age_s(counts)
             ]
-            waiting += self._ended
-            self._ended = []
+            waiting += self._hours.take_over()
         for tenant, counts in waiting:
             self._write(tenant, counts)
 
     def flush(self) -> None:
         """Write what was counted and not yet written, as far as the store takes it."""
         with self._lock:
-            waiting = [(name, counts) for name, counts in self._tenants.items() if counts.changed]
-            waiting += self._ended
-            self._ended = []
+            waiting = [*self._hours.changed(), *self._hours.take_over()]
         for tenant, counts in waiting:
             self._write(tenant, counts)
 
@@ -188,21 +196,7 @@ class Meter:
 
     def _hour(self, tenant: str) -> _Hour:
         """The tenant's counts of this hour; who has the lock may ask."""
-        hour = keys.hour_of(self._clock_ns())
-        counts = self._tenants.get(tenant)
-        if counts is not None and counts.hour == hour:
-            return counts
-        if counts is None and len(self._tenants) >= METERED_TENANTS_MAX:
-            idle = [name for name, item in self._tenants.items() if not item.at_once]
-            for name in idle[: len(idle) // 2 + 1]:
-                self._ended.append((name, self._tenants.pop(name)))
-        fresh = _Hour(hour)
-        if counts is not None:
-            self._ended.append((tenant, counts))
-            # Requests that are under way leave the counts that they entered.
-            fresh.policy = counts.policy
-        self._tenants[tenant] = fresh
-        return fresh
+        return self._hours.of(tenant, self._clock_ns())
 
     def _sync(self, tenant: str, counts: _Hour) -> None:
         self.flush()
@@ -225,9 +219,7 @@ class Meter:
             self._store.put(key, json.dumps({"version": 1, "counts": said}).encode())
         except RanklogError:
             with self._lock:
-                counts.changed = True  # again with the next
-                if self._tenants.get(tenant) is not counts:
-                    self._ended.append((tenant, counts))
+                self._hours.not_written(tenant, counts)
 
 
 def read_hour(store: Store, tenant: str, hour: int, *, leave_out: str = "") -> Counter[str]:

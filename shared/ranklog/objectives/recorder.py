@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ranklog.errors import RanklogError
-from ranklog.layout import keys
 from ranklog.limits import HOUR_NS, MEASURED_TENANTS_MAX, MEASURES_AGE_S_MAX
+from ranklog.objectives.hours import TenantHours
 from ranklog.objectives.keeping import MINUTE_NS, Part, put_part, roll_up
 from ranklog.objectives.measures import Measures
 from ranklog.store.protocol import Store
@@ -52,8 +52,8 @@ class Recorder:
         self._clock_ns = clock_ns
         self._clock_s = clock_s
         self._process = process or uuid.uuid4().hex
-        self._tenants: dict[str, _Hour] = {}
-        self._ended: list[tuple[str, _Hour]] = []  # hours that are over and not yet written
+        # of more tenants than are kept, all go
+        self._hours = TenantHours[_Hour](lambda hour, _: _Hour(hour), list, MEASURED_TENANTS_MAX)
         self._timer: threading.Timer | None = None
         self._lock = threading.Lock()
 
@@ -62,7 +62,7 @@ class Recorder:
         if not measures:
             return
         with self._lock:
-            hour = self._hour(tenant)
+            hour = self._hours.of(tenant, self._clock_ns())
             minute = self._clock_ns() % HOUR_NS // MINUTE_NS
             hour.part.minutes.setdefault(minute, Measures()).merge(measures)
             hour.changed = True
@@ -76,24 +76,10 @@ class Recorder:
     def flush(self) -> None:
         """Write what is not yet written, as far as the store takes it."""
         with self._lock:
-            waiting = [(name, hour) for name, hour in self._tenants.items() if hour.changed]
+            waiting = self._hours.changed()
         for tenant, hour in waiting:
             self._write(tenant, hour)
         self._write_ended()
-
-    def _hour(self, tenant: str) -> _Hour:
-        """The tenant's hour that runs; who has the lock may ask."""
-        now = keys.hour_of(self._clock_ns())
-        known = self._tenants.get(tenant)
-        if known is not None and known.hour == now:
-            return known
-        if known is None and len(self._tenants) >= MEASURED_TENANTS_MAX:
-            self._ended += self._tenants.items()
-            self._tenants.clear()
-        if known is not None:
-            self._ended.append((tenant, known))
-        fresh = self._tenants[tenant] = _Hour(now)
-        return fresh
 
     def _wake(self) -> None:
         if self._timer is None:
@@ -108,7 +94,7 @@ class Recorder:
 
     def _write_ended(self) -> None:
         with self._lock:
-            ended, self._ended = self._ended, []
+            ended = self._hours.take_over()
         for tenant, hour in ended:
             if hour.changed:
                 self._write(tenant, hour)
@@ -125,9 +111,7 @@ class Recorder:
             put_part(self._store, tenant, hour.hour, self._process, part)
         except RanklogError:
             with self._lock:
-                hour.changed = True  # again with the next
-                if self._tenants.get(tenant) is not hour:
-                    self._ended.append((tenant, hour))
+                self._hours.not_written(tenant, hour)
 
 
 def _copy(measures: Measures) -> Measures:
