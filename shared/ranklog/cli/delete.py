@@ -12,7 +12,7 @@ from ranklog.cli.scope import exit_code, restrictions, say_completeness, say_sco
 from ranklog.cli.source import open_admin_of
 from ranklog.cli.tables import print_table
 from ranklog.cli.times import zone_of
-from ranklog.client.remote import read_completeness, read_report
+from ranklog.client.read_back import read_completeness, read_report
 from ranklog.client.words import Restrictions
 from ranklog.delete.actions import this_user
 from ranklog.errors import BadInput

@@ -16,6 +16,7 @@ from typing import Any
 
 from ranklog.answer.render import completeness_json, render_time
 from ranklog.client.catalog import LINES, LINES_AND_POINTS, Launch
+from ranklog.client.read_back import read_completeness
 from ranklog.client.reader import Reader
 from ranklog.client.scope import Scope, judge_unheard_in, load_scope, skips_of
 from ranklog.client.spiked import joins_points
@@ -204,9 +205,6 @@ def _without_others(scope: Scope, pin: Pin) -> Scope:
         if lines:
             reason = f"{lines} pinned lines are gone, the first is {gone[0][0]}"
             failed.append({"segment": f"stream {stream_id}", "reason": reason})
-    # what reads answers of an API brings HTTP with it
-    from ranklog.client.remote import read_completeness
-
     judged = read_completeness(pin.completeness)
     judged.deleted = scope.judged.deleted
     return replace(scope, skips=skips, failed=failed, judged=judged)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ranklog.client.remote import read_completeness, read_report
+from ranklog.client.read_back import read_completeness, read_report
 from ranklog.client.series_answer import Series, SeriesAnswer, cut_groups
 from ranklog.client.series_options import SeriesOptions
 from ranklog.model.answer import Report
