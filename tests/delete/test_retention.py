@@ -16,6 +16,8 @@ from ranklog.client.deletion import delete, find_deletion
 from ranklog.client.reader import Reader, local_reader
 from ranklog.client.retention import Applied, apply_retention
 from ranklog.client.words import read_query
+from ranklog.compact.compacting import Compactor, CompactReport
+from ranklog.compact.contents import folders
 from ranklog.delete.actions import read_actions
 from ranklog.delete.retention import Policy, Rule, load_policy, save_policy
 from ranklog.delete.tombstones import load
@@ -377,3 +379,47 @@ def test_a_pinned_run_is_kept_whole_until_the_pin_goes() -> None:
         compact(store, hidden=load(store, "acme").hidden)
         store.clock_ns += GRACE_NS
     assert stored_seqs(store) == list(range(24, 48))
+
+
+def bundled_store() -> tuple[SteppedStore, int]:
+    """Late lines of two runs, each in a batch of its own, and a bundle with copies of both indexes."""
+    store = SteppedStore()
+    store.clock_ns = NOW
+    for number, run in enumerate(("llama", "other")):
+        put(store, run, [Row(run, ts=T0, stream=stream(number, run=run))], number=number)
+    store.clock_ns = NOW + HOUR // 2
+    [folder] = folders(store, "acme")
+    report = CompactReport()
+    Compactor(store, "acme", store.clock_ns).bundle(folder, report)
+    assert report.bundles == 1
+    keep(store, Rule("llama", 4 * DAY))
+    assert sum(item.lines for item in applied(store, store.clock_ns).rows) == 1
+    return store, store.clock_ns + 2 * limits.REMOVAL_GRACE_S * limits.SECOND_NS
+
+
+def is_sound(store: SteppedStore) -> bool:
+    """Whether compaction and audits can read all there is."""
+    failed = compact(store, hidden=load(store, "acme").hidden).failed
+    return not failed and audit(reader_of(store, store.clock_ns)).segments == []
+
+
+def test_an_index_that_a_bundle_holds_as_well_stays_until_compaction_leaves_its_rows_out() -> None:
+    store, later = bundled_store()
+    assert applied(store, later).removed == []
+    store.clock_ns = later
+    assert is_sound(store)
+    assert lines(store, "other") == ["other"]
+
+
+def test_a_segment_that_went_while_its_index_was_bundled_is_not_missed() -> None:
+    store, later = bundled_store()
+    [gone] = [
+        index.head.segment.key
+        for index in live_indexes(store)
+        if index.head.segment is not None and index.head.streams[0].stream.run == "llama"
+    ]
+    store.delete(gone)
+    for _ in range(3):
+        store.clock_ns = later = later + DAY
+        assert is_sound(store)
+    assert lines(store, "other") == ["other"]

@@ -20,6 +20,7 @@ import pyarrow as pa
 from ranklog.answer.chain import ALTERED, MISSING, VERIFIED, Evidence, Fate, fates, totals
 from ranklog.client.catalog import LINES_AND_POINTS
 from ranklog.client.reader import Reader
+from ranklog.compact.streams import all_hidden
 from ranklog.compact.sums import summed_rows
 from ranklog.errors import Corrupt, NotFound, RanklogError, TooLarge
 from ranklog.layout import keys
@@ -183,7 +184,7 @@ def _evidence(
     for agent, first, end in tombstones.frames:
         evidence.gone.setdefault(agent, []).append((first, end))
     with ThreadPoolExecutor(_SEGMENTS_AT_ONCE, thread_name_prefix="ranklog-audit") as pool:
-        examined = list(pool.map(lambda index: _examine(reader, index), indexes))
+        examined = list(pool.map(lambda index: _examine(reader, index, tombstones), indexes))
     deleted = {**evidence.deleted}
     for index, found in zip(indexes, examined, strict=True):
         _take(index, found, evidence, result)
@@ -249,8 +250,8 @@ class _Examined:
     summed: int = 0
 
 
-def _examine(reader: Reader, index: SegmentIndex) -> _Examined:
-    """Whether a segment is what was committed."""
+def _examine(reader: Reader, index: SegmentIndex, tombstones: Tombstones) -> _Examined:
+    """Whether a segment is what was committed. One of which every row was deleted may be gone."""
     head = index.head
     wrong = [] if _is_of_its_name(index) else ["the index is not the one of its name"]
     if head.segment is None:
@@ -258,6 +259,8 @@ def _examine(reader: Reader, index: SegmentIndex) -> _Examined:
     try:
         data = reader.store.get(head.segment.key)
     except NotFound:
+        if all_hidden(head, tombstones.hidden):
+            return _Examined()
         return _Examined(MISSING, "the segment is gone")
     except RanklogError as error:
         return _Examined(MISSING, f"the segment was not read: {error.message}")

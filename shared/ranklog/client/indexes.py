@@ -23,12 +23,14 @@ from ranklog.store.protocol import Store
 @dataclass(slots=True)
 class Loaded:
     """Indexes in the order of their keys, and the keys that could not be read with the reason.
-    `opened`: keys that could be read, of bundles and of what another index replaces as well."""
+    `opened`: keys that could be read, of bundles and of what another index replaces as well;
+    `copied`: of these indexes those that lie in a bundle of copies."""
 
     indexes: list[SegmentIndex] = field(default_factory=list)
     failed: list[dict[str, str]] = field(default_factory=list)
     bytes_read: int = 0
     opened: set[str] = field(default_factory=set)
+    copied: set[str] = field(default_factory=set)
 
 
 # An index in use takes about this many times its bytes: sections are compressed, tables are objects.
@@ -71,6 +73,7 @@ class IndexCache:
             loaded.opened.add(key)
             for index in item:
                 by_key.setdefault(index.key, index)
+            loaded.copied.update(index.key for index in item if f".{BUNDLED}." in key)
         loaded.indexes = [by_key[key] for key in sorted(by_key)]
         _drop_replaced(loaded)
         return loaded

@@ -215,7 +215,8 @@ def _removable(
     for index in loaded.indexes:
         head = index.head
         is_over = _is_over(index, hidden, policy, now_ns) and not _tells(index, goes_on, hidden)
-        if index.key not in listed or not is_over:
+        # what a bundle names needs its segment, though the copy beside the bundle is still there
+        if index.key not in listed or index.key in loaded.copied or not is_over:
             stays.append(index)
         elif index.key in kept or (head.segment is not None and head.segment.key in kept):
             result.pinned += 1

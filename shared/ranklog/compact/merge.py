@@ -18,7 +18,7 @@ from ranklog.compact.contents import Contents
 from ranklog.compact.contest import Contest
 from ranklog.compact.lines import read_lines
 from ranklog.compact.points import read_points
-from ranklog.compact.streams import Described, Hidden, Streams, rows_that_count
+from ranklog.compact.streams import Described, Hidden, Streams, all_hidden, rows_that_count
 from ranklog.compact.sums import unlike_their_sums
 from ranklog.errors import Corrupt, NotFound
 from ranklog.ingest.commit import Place, is_stale, put_index, put_segment
@@ -70,7 +70,7 @@ def merge(
 ) -> Merged:
     """Commit what stands for these indexes, but for those whose segment is damaged or gone: they stay
     as they are. Raises Corrupt where nothing is left to merge, and what the store raises."""
-    chosen, segments, failed = _segments(store, chosen)
+    chosen, segments, failed = _segments(store, chosen, hidden)
     made = material(contents.kind, chosen, segments, hidden)
     if odd := unlike_their_sums(made.rows, made.streams, chosen):
         failed |= {index.key: "its segment has other rows than it was given" for index in odd}
@@ -105,9 +105,10 @@ def _without(
 
 
 def _segments(
-    store: Store, chosen: Sequence[SegmentIndex]
+    store: Store, chosen: Sequence[SegmentIndex], hidden: Hidden
 ) -> tuple[list[SegmentIndex], list[bytes | None], dict[str, str]]:
-    """What can be read of these, its bytes (None: an index without a segment), and what can't."""
+    """What can be read of these, its bytes (None: an index without a segment, or of which all rows are
+    hidden and retention removed it), and what can't."""
     kept: list[SegmentIndex] = []
     found: list[bytes | None] = []
     failed: dict[str, str] = {}
@@ -115,8 +116,10 @@ def _segments(
         try:
             data = read_segment(store, index)
         except (Corrupt, NotFound) as error:
-            failed[index.key] = error.message
-            continue
+            if not (isinstance(error, NotFound) and all_hidden(index.head, hidden)):
+                failed[index.key] = error.message
+                continue
+            data = None
         kept.append(index)
         found.append(data)
     if not kept or (failed and len(kept) < 2):

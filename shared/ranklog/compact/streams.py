@@ -19,7 +19,7 @@ from ranklog.layout.rows import I32, I64, StreamRows
 from ranklog.model.frame import Fence, StreamEnd
 from ranklog.model.index import FrameRef, IndexHead, StreamEntry
 from ranklog.model.stream import Stream
-from ranklog.plan.overlap import union
+from ranklog.plan.overlap import difference, union
 
 
 class Described(Protocol):
@@ -40,6 +40,11 @@ Hidden = Callable[[StreamEntry], Sequence[tuple[int, int]]]
 def nothing_hidden(_: StreamEntry) -> Sequence[tuple[int, int]]:
     """No tombstones."""
     return ()
+
+
+def all_hidden(head: IndexHead, hidden: Hidden) -> bool:
+    """Whether a segment has no row that is shown."""
+    return not any(difference(entry.ranges, hidden(entry)) for entry in head.streams)
 
 
 @dataclass(slots=True)
