@@ -11,8 +11,11 @@ import pytest
 
 from tests.bench.scale.bill import WAYS
 from tests.bench.scale.checks import Check
-from tests.bench.scale.page import number, render, table
+from tests.bench.scale.page import render
+from tests.bench.scale.page_mark import size_words
+from tests.bench.scale.page_table import number, table
 from tests.bench.scale.scenarios import QUERY_RATES, SCENARIOS
+from tests.bench.scale.thresholds import WINDOWS_S
 
 ROOT = Path(__file__).parents[2]
 RECORDED = Path(__file__).parent / "scale" / "recorded.json"
@@ -34,6 +37,9 @@ def test_the_recorded_figures_are_of_all_sizes_rates_and_ways(found: Any) -> Non
         assert [int(rate) for rate in scenario["queries"]] == list(QUERY_RATES)
         assert set(scenario["usd_per_tb"]) == set(WAYS)
         assert scenario["pressures"]
+    kept = [(one["window_s"], one["way"]) for one in found["thresholds"]]
+    assert kept == [(window_s, way) for window_s in WINDOWS_S for way in WAYS]
+    assert found["approaches"]
     assert found["checks"] and found["peers"] and found["machine"] and found["date"]
 
 
@@ -61,6 +67,18 @@ def test_a_table_has_as_many_cells_in_every_row(found: Any) -> None:
 )
 def test_numbers_have_three_digits(value: float, shown: str) -> None:
     assert number(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("bytes_per_s", "shown"),
+    [
+        (None, "at none up to 1 GB/s"),
+        (1e9 / 3_600, "at 1 GB/h already"),
+        (5e6, "18 GB/h, 0.432 TB/day"),
+    ],
+)
+def test_sizes_are_told_by_hour_and_day(bytes_per_s: float | None, shown: str) -> None:
+    assert size_words(bytes_per_s) == shown
 
 
 def test_what_is_not_there_is_a_dash() -> None:

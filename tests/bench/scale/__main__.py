@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.scale import bill, peers
+from tests.bench.scale.approaches import approaches
 from tests.bench.scale.aws import AS_OF, LIMITS
 from tests.bench.scale.local import check
 from tests.bench.scale.measuring import machine, measure
@@ -26,12 +27,14 @@ from tests.bench.scale.page import render
 from tests.bench.scale.pressures import pressures
 from tests.bench.scale.querying import MIX
 from tests.bench.scale.rates import Rates
-from tests.bench.scale.scenarios import SCENARIOS, Outcome, run_scenario
+from tests.bench.scale.scenarios import SCENARIOS, Outcome, provisioned, run_scenario
+from tests.bench.scale.thresholds import floors, thresholds
 
 
 def figures_of(outcome: Outcome, rates: Rates) -> dict[str, Any]:
     """A scenario with its bills and its limits."""
-    bills = {way: bill.bill(outcome, rates, way) for way in bill.WAYS}
+    own = provisioned(outcome, rates)
+    bills = {way: bill.bill(outcome, rates, way, own) for way in bill.WAYS}
     cloudwatch = bill.cloudwatch(outcome)
     return {
         **outcome.to_json(),
@@ -40,6 +43,8 @@ def figures_of(outcome: Outcome, rates: Rates) -> dict[str, Any]:
         "usd_per_tb": {way: bill.total(items) for way, items in bills.items()},
         "question_usd": bill.question_usd(outcome.queries[min(outcome.queries)]),
         "questions_per_tb": bill.questions_per_tb(outcome),
+        "floors": floors(outcome, own, rates),
+        "provisioned_shards": len(own.shards),
         "cloudwatch": bill.as_json(cloudwatch),
         "cloudwatch_usd": bill.total(cloudwatch),
         "pressures": [one.to_json() for one in pressures(outcome)],
@@ -71,6 +76,8 @@ def run(*, checked: bool) -> dict[str, Any]:
             for name, one in LIMITS.items()
         },
         "scenarios": [figures_of(outcome, rates) for outcome in outcomes],
+        "thresholds": thresholds(rates),
+        "approaches": approaches(),
         "peers": [peer.to_json() for peer in peers.all_peers()],
         "checks": _checks(rates) if checked else [],
         "took_s": time.perf_counter() - started,

@@ -10,6 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ranklog.limits import (
+    INGEST_KEYS_AGE_S_MAX,
+    MEASURES_AGE_LAMBDA_S,
+    METER_UNLIMITED_AGE_S,
+    RULES_AGE_S_MAX,
+)
 from ranklog.objectives import prices
 from tests.bench.scale.aws import limit
 from tests.bench.scale.querying import QueryResult
@@ -109,8 +115,29 @@ def write_items(outcome: Outcome) -> list[Item]:
         Item("Lambda, ingest", gb_s, "GB-s", prices.LAMBDA_X86_GB_S.of(gb_s)),
         Item("Lambda, invocations", invocations, "", prices.LAMBDA_REQUEST.of(invocations)),
         Item("S3, PUT of segments and indexes", puts, "", prices.S3_PUT.of(puts)),
+        _beside(outcome),
         _own_logs(invocations),
     ]
+
+
+def _beside(outcome: Outcome) -> Item:
+    """What a process of ingest reads again of each tenant when it is old, and what it counts and puts.
+
+    Once for each batch where these come less often. LIST: keys, rules, usage; GET: who may send, how long
+    lines are kept, the quota; PUT: usage, measures.
+    """
+    processes = max(1.0, outcome.functions)
+    batch_s = processes / outcome.batches_per_s
+    times = tb_seconds(outcome) * processes * outcome.ingest.parts / max(1, outcome.ingest.batches)
+
+    def of(*ages_s: float) -> float:
+        return times * sum(1 / max(age_s, batch_s) for age_s in ages_s)
+
+    keys, rules, usage = INGEST_KEYS_AGE_S_MAX, RULES_AGE_S_MAX, METER_UNLIMITED_AGE_S
+    lists, gets = of(keys, rules, usage), of(keys, rules, usage)
+    puts = of(usage, MEASURES_AGE_LAMBDA_S)
+    usd = prices.S3_LIST.of(lists) + prices.S3_GET.of(gets) + prices.S3_PUT.of(puts)
+    return Item("S3, what ingest reads and counts", lists + gets + puts, "", usd)
 
 
 def _own_logs(invocations: float) -> Item:
@@ -181,8 +208,13 @@ def watching_items(outcome: Outcome) -> list[Item]:
     return [Item("alarms, metrics, dashboard", months, "stack-month", usd)]
 
 
-def bill(outcome: Outcome, rates: Rates, way: str = "on demand") -> list[Item]:
-    """All lines; `way` is one of WAYS."""
+def bill(
+    outcome: Outcome, rates: Rates, way: str = "on demand", own: Outcome | None = None
+) -> list[Item]:
+    """All lines; `way` is one of WAYS; `own`: what provisioned shards make of the scenario
+    (`scenarios.provisioned`)."""
+    if way == "provisioned" and own is not None:
+        outcome = own
     rest = [
         *compaction_items(outcome),
         *stored_items(outcome, rates),

@@ -7,15 +7,17 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
 from ranklog.ingest.batch import Record, ingest_batch
+from ranklog.ingest.markers import Markers
 from ranklog.rules.ruleset import RuleSet
 from ranklog.stream.frames import encode_frame
-from tests.bench.corpus import corpus
+from tests.bench.corpus import DURATION_NS, START_NS, corpus
 from tests.bench.scale.checks import Check, share_of
 from tests.bench.scale.counting import CountingStore
 from tests.bench.scale.ingesting import Ingest, IngestSetting
@@ -58,9 +60,7 @@ def _put_frames(shard: _Shard, frames: Sequence[tuple[bytes, int, int]], ends_s:
         shard.records.append((moment, record, lines))
 
 
-def _read_shard(
-    shard: _Shard, store: CountingStore, rules: RuleSet, ends_s: float, run: _Run
-) -> None:
+def _read_shard(shard: _Shard, ingest: Callable[..., object], ends_s: float, run: _Run) -> None:
     """Poll; when a batch's window is over, ingest it."""
     poll = time.monotonic() + random.random() * POLL_S
     held: list[tuple[float, Record, int]] = []
@@ -72,7 +72,7 @@ def _read_shard(
         if held and opened is None:
             opened = poll
         if opened is not None and poll >= opened + WINDOW_S - 1e-6:
-            _invoke(shard, store, rules, held, run)
+            _invoke(shard, ingest, held, run)
             held, opened = [], None
         while poll <= time.monotonic():
             poll += POLL_S
@@ -80,8 +80,7 @@ def _read_shard(
 
 def _invoke(
     shard: _Shard,
-    store: CountingStore,
-    rules: RuleSet,
+    ingest: Callable[..., object],
     held: Sequence[tuple[float, Record, int]],
     run: _Run,
 ) -> None:
@@ -89,7 +88,7 @@ def _invoke(
     records = [record for _, record, _ in held]
     first, last = records[0].sequence, records[-1].sequence
     source = f"{shard.name}.{time.monotonic_ns()}"
-    ingest_batch(records, store=store, rules=rules, source=source, first=first, last=last)
+    ingest(records, source=source, first=first, last=last)
     done = time.monotonic()
     run.invocation_s.append(done - started)
     run.batch_lines.append(sum(lines for _, _, lines in held))
@@ -98,7 +97,9 @@ def _invoke(
 
 
 def check_ingest(rates: Rates, store: CountingStore, seconds: float) -> list[Check]:
-    rules = RuleSet.load()
+    # the corpus is of a day long ago, whose markers are put with every batch
+    markers = Markers(store, clock_ns=lambda: START_NS + DURATION_NS)
+    ingest = partial(ingest_batch, store=store, rules=RuleSet.load(), markers=markers)
     needed = int(SHARDS * FRAMES_PER_S * seconds * FRAME_LINES * 1.5)
     frames = [
         (encode_frame(frame), int.from_bytes(frame.ts[-8:], "little"), frame.rows)
@@ -110,9 +111,7 @@ def check_ingest(rates: Rates, store: CountingStore, seconds: float) -> list[Che
     for number, shard in enumerate(shards):
         own = frames[number::SHARDS]
         threads.append(threading.Thread(target=_put_frames, args=(shard, own, ends_s)))
-        threads.append(
-            threading.Thread(target=_read_shard, args=(shard, store, rules, ends_s, run))
-        )
+        threads.append(threading.Thread(target=_read_shard, args=(shard, ingest, ends_s, run)))
     store.reset()
     started = time.monotonic()
     for thread in threads:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tests.bench.scale.bill import ALARMS, LOGGED_BYTES, MARK, METRICS, QUESTIONS_A_DAY
 from tests.bench.scale.checks import TOLERANCE
+from tests.bench.scale.page_mark import from_which_size
+from tests.bench.scale.page_table import Figures, number, table
 from tests.bench.scale.page_words import CHECK_WORDS, CLOSING, HEAD, KINDS, PEER_WORDS, WAY_WORDS
 from tests.bench.scale.pressures import ANSWER_S
-
-Figures = dict[str, Any]
 
 
 def render(found: Figures) -> str:
@@ -25,6 +25,8 @@ def render(found: Figures) -> str:
         "## The bill\n",
         _bills(found),
         _lines(found),
+        "## From which size on\n",
+        from_which_size(found),
         "## Beside others\n",
         _others(found),
         "## What breaks first\n",
@@ -44,26 +46,6 @@ def _of_head(found: Figures) -> Figures:
         "aws": found["aws_as_of"],
         "took": f"{found['took_s']:.0f}",
     }
-
-
-def number(value: float | None) -> str:
-    """Three digits, thousands apart; a dash where there is none."""
-    if value is None or value != value:
-        return "–"
-    if abs(value) >= 100:
-        return f"{value:,.0f}"
-    if abs(value) >= 10:
-        return f"{value:.1f}".rstrip("0").rstrip(".")
-    return f"{value:.3g}"
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Markdown; the first column is words, the others numbers."""
-    lines = ["| " + " | ".join(head) + " |", "|---|" + "--:|" * (len(head) - 1)]
-    for row in rows:
-        cells = (cell if isinstance(cell, str) else number(cell) for cell in row)
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
 
 
 def _by_scenario(found: Figures, rows: Sequence[tuple[str, Any]]) -> str:

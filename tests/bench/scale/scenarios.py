@@ -13,7 +13,15 @@ from tests.bench.scale.compacting import Compaction, CompactResult, CompactSetti
 from tests.bench.scale.ingesting import Ingest, IngestResult, IngestSetting
 from tests.bench.scale.querying import Queries, QueryResult, QuerySetting, Stored, little
 from tests.bench.scale.rates import Rates
-from tests.bench.scale.shards import Frames, Producers, Shard, frames_of, load_of, spread
+from tests.bench.scale.shards import (
+    SHARDS_MIN,
+    Frames,
+    Producers,
+    Shard,
+    frames_of,
+    load_of,
+    spread,
+)
 from tests.bench.scale.times import Fixed
 
 # Shards that are simulated; of more, so many by chance stand for all.
@@ -28,13 +36,15 @@ _SCOPE_S = 1.5 * 3_600
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One size. `hosts` log at one pace; `window_s`: BatchWindowSeconds of the stack."""
+    """One size. `hosts` log at one pace; `window_s`: BatchWindowSeconds of the stack; `shards_min`: an
+    on-demand stream has some from its first byte on, a provisioned one is of one or more."""
 
     name: str
     bytes_per_s: float
     hosts: int
     tenants: int = 1
     window_s: float = 5.0
+    shards_min: int = SHARDS_MIN
 
     @property
     def producers(self) -> Producers:
@@ -158,7 +168,7 @@ def run_scenario(
 ) -> Outcome:
     """From the producers to the questions."""
     frames = frames_of(scenario.producers, rates)
-    shards = spread(scenario.producers, frames)
+    shards = spread(scenario.producers, frames, least=scenario.shards_min)
     stride = max(1, math.ceil(len(shards) / SHARDS_SIMULATED_MAX))
     simulated = shards[::stride]
     share = sum(s.hosts for s in simulated) / scenario.hosts
@@ -190,6 +200,16 @@ def run_scenario(
         queries={r: ask(scenario, rates, stored, r) for r in query_rates},
         freshness={w: (one.freshness(0.5), one.freshness(0.99)) for w, one in found.items()},
     )
+
+
+def provisioned(
+    outcome: Outcome, rates: Rates, query_rates: Sequence[int] = QUERY_RATES
+) -> Outcome:
+    """The same over as few shards as the load fills to a half: where an on-demand stream has more than that,
+    there are fewer and larger batches."""
+    if len(outcome.shards) > SHARDS_MIN or outcome.scenario.shards_min < SHARDS_MIN:
+        return outcome
+    return run_scenario(replace(outcome.scenario, shards_min=1), rates, query_rates)
 
 
 def what_is_stored(

@@ -73,11 +73,13 @@ def load_of(frames: Frames) -> float:
     return max(by_bytes, frames.per_s / limit("shard records"))
 
 
-def spread(producers: Producers, frames: Frames, *, room: float = ROOM) -> list[Shard]:
+def spread(
+    producers: Producers, frames: Frames, *, room: float = ROOM, least: int = SHARDS_MIN
+) -> list[Shard]:
     """The stream's shards once it has grown: even parts of the keys, hot ones split in the middle of
     theirs. Shards that no host falls on are there, too."""
     share = load_of(frames)
-    count = max(SHARDS_MIN, math.ceil(room * share * producers.hosts))
+    count = max(least, math.ceil(room * share * producers.hosts))
     places = sorted(_places(producers))
     found: list[Shard] = []
     at = 0
