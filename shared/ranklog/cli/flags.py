@@ -171,7 +171,7 @@ JOB = (
     Flag("--spool", "where lines wait to be sent (default: $RANKLOG_SPOOL)", "DIR"),
     Flag(
         "--tenant",
-        "whose lines (default: $RANKLOG_TENANT, else the tenant of an API's key, else default)",
+        "whose lines (default: $RANKLOG_TENANT, else the tenant of the key, else default)",
         "NAME",
     ),
 )
