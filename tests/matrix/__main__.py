@@ -10,16 +10,15 @@ from collections.abc import Iterable, Sequence
 from tests.matrix.machine import Where
 from tests.matrix.mutations import MUTATIONS
 from tests.matrix.table import Table, told
-from tests.matrix.workers import first_caught, run_seeds, running_servers
+from tests.matrix.workers import Verdicts, run_seeds, running_servers
 
-# Schedules in which a broken rule must show.
-MUTATION_SCHEDULES = 40
+SCHEDULES = 20
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0: nothing went wrong, and every broken rule was caught."""
     parser = argparse.ArgumentParser(prog="python -m tests.matrix", description=__doc__)
-    parser.add_argument("--schedules", type=int, default=20, help="so many seeds (default: 20)")
+    parser.add_argument("--schedules", type=int, help=f"so many seeds (default: {SCHEDULES})")
     parser.add_argument("--first", type=int, default=0, help="the first of them (default: 0)")
     parser.add_argument("--seed", type=int, help="only this one, and all that is wrong there")
     parser.add_argument("--workers", type=int, default=1, help="processes (default: 1)")
@@ -27,18 +26,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--mutations",
         nargs="*",
         metavar="NAME",
-        help=f"break these rules (none: each of {', '.join(MUTATIONS)}), one at a time",
+        help="break these rules, one at a time, each in the schedule that is known to show it, or in "
+        f"--schedules of them until one does (none: each of {', '.join(MUTATIONS)})",
     )
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, _end)
-    seeds = range(options.first, options.first + options.schedules)
+    seeds = range(options.first, options.first + (options.schedules or SCHEDULES))
     if options.seed is not None:
         seeds = range(options.seed, options.seed + 1)
     with running_servers() as where:
         if options.mutations is not None:
-            chosen = options.mutations or list(MUTATIONS)
-            most = len(seeds) if options.seed is not None else MUTATION_SCHEDULES
-            return _mutate(where, chosen, range(seeds[0], seeds[0] + most))
+            is_search = options.seed is not None or options.schedules is not None
+            return _mutate(where, options.mutations or list(MUTATIONS), seeds if is_search else ())
         return _play(where, seeds, options.workers, all_notes=options.seed is not None)
 
 
@@ -63,17 +62,18 @@ def _play(where: Where, seeds: Sequence[int], workers: int, *, all_notes: bool) 
 
 
 def _mutate(where: Where, names: Sequence[str], seeds: Sequence[int]) -> int:
-    """Whether each broken rule shows."""
-    missed = 0
+    """Whether each broken rule shows, and nothing while it holds. No `seeds`: in the schedule of each."""
+    verdicts = Verdicts(where)
+    _say([f"{'broken rule':<34}{'seed':>5}{'CPU s':>7}  caught by"])
     for name in names:
-        found = first_caught(where, seeds, name)
-        missed += found is None
-        what = "NOT CAUGHT" if found is None else f"seed {found.seed}: {dict(found.wrong)}"
-        _say([f"{name:<34}{what}", f"    {MUTATIONS[name].rule}"])
-        if found is not None:
-            _say([f"    {note.strip().splitlines()[-1]:.200}" for note in found.notes[:1]])
-    _say([f"{len(names) - missed} of {len(names)} broken rules caught"])
-    return 1 if missed else 0
+        found = verdicts.of(name, seeds or (MUTATIONS[name].seed,))
+        seed = "-" if found.seed is None else str(found.seed)
+        _say(
+            [f"{name:<34}{seed:>5}{found.cpu_s:>7.1f}  {found.what}", f"    {MUTATIONS[name].rule}"]
+        )
+        _say(f"    {note:.200}" for note in found.notes)
+    _say([f"{verdicts.caught} of {len(names)} broken rules caught"])
+    return 0 if verdicts.caught == len(names) else 1
 
 
 def _say(lines: Iterable[str]) -> None:

@@ -36,6 +36,7 @@ from tests.matrix.machine import TENANT, Machine
 from tests.matrix.truth import SERIES, Asked, text_of
 
 RUN, DOOMED, SCRATCH = "llama", "doomed", "scratch"
+TWIN = "twin"  # of one rank, which says things on its console, too
 LAUNCH = "1"
 WORLD = 8
 AGENT_HOST = "gpu-0"

@@ -67,11 +67,12 @@ class Deliveries:
                 records = records[size:]
         return sum(map(len, found.values()))
 
-    def take(self, most: int) -> list[Delivery]:
-        """Some of what waits, often the oldest, sometimes any: shards are read beside one another."""
+    def take(self, most: int, *, first: bool = False) -> list[Delivery]:
+        """Some of what waits, often the oldest (`first`: always), sometimes any: shards are read beside one
+        another."""
         taken: list[Delivery] = []
         while self.waiting and len(taken) < most:
-            at = 0 if self.rng.random() < 0.5 else self.rng.randrange(len(self.waiting))
+            at = 0 if first or self.rng.random() < 0.5 else self.rng.randrange(len(self.waiting))
             taken.append(self.waiting.pop(at))
         return taken
 

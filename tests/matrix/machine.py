@@ -131,8 +131,8 @@ def install(clock: Clock) -> None:
     sending.RETRY_FIRST_S = 0.0
     assert put_frames.__kwdefaults__ is not None
     put_frames.__kwdefaults__["sleep"] = _Time().sleep
-    # requests of a query come one after the other, so that the seed says which one meets what
-    limits.INDEX_GETS_IN_FLIGHT_MAX = 1
+    # requests of one actor come one after the other, so that the seed says which one meets what
+    limits.INDEX_GETS_IN_FLIGHT_MAX = limits.COMPACT_GETS_IN_FLIGHT_MAX = 1
     # a paused question keeps its turn
     reading._turn = threading.Semaphore(1_000)
     watch(spool, "announce", "announce")

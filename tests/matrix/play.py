@@ -15,6 +15,7 @@ from ranklog.errors import RanklogError
 from ranklog.ingest import hours
 from ranklog.limits import DAY_NS, HOUR_NS, SECOND_NS
 from ranklog.model.tombstone import Tombstones
+from ranklog.plan.overlap import union
 from ranklog.produce import spool
 from tests.matrix import children
 from tests.matrix import faults as f
@@ -27,10 +28,18 @@ from tests.matrix.machine import T0, TENANT, Machine, seed_names
 from tests.matrix.truth import Known, Truth
 
 
-class Play:
-    """The state of a schedule. `where`: how far it is, for people."""
+class Decided(Exception):
+    """Something is wrong, and that was the question."""
 
-    def __init__(self, machine: Machine, seed: int, folder: Path) -> None:
+
+class Play:
+    """The state of a schedule. `where`: how far it is, for people. `until_wrong`: it ends soon after something
+    was found wrong."""
+
+    def __init__(
+        self, machine: Machine, seed: int, folder: Path, *, until_wrong: bool = False
+    ) -> None:
+        self.until_wrong = until_wrong
         self.seed = seed
         self.rng = random.Random(seed)
         self.clock = machine.clock
@@ -45,6 +54,7 @@ class Play:
         self.where = "at the start"
         self.has_policy = False
         self._tombstones = TombstoneCache(self.site.sure_store(), TENANT)
+        self._gone = Tombstones()
         self._kept: tuple[WatchedStore, Reader] | None = None
         spool.make_spool(self.site.spool)
         machine.sure_kinesis.create_stream(StreamName=name, ShardCount=2)
@@ -58,8 +68,19 @@ class Play:
 
     # --- what is true now --------------------------------------------------------------------------
     def gone(self) -> Tombstones:
-        """What was deleted."""
-        return self._tombstones.load()
+        """What was deleted: all that a tombstone ever named, whether it is still there or not."""
+        now, known = self._tombstones.load(), self._gone
+        if now.keys != known.keys:
+            streams = {
+                name: tuple(union([*known.streams.get(name, ()), *now.streams.get(name, ())]))
+                for name in known.streams.keys() | now.streams.keys()
+            }
+            self._gone = Tombstones(now.keys, streams, known.launches | now.launches)
+        return self._gone
+
+    def gone_of_pins(self) -> Tombstones:
+        """What people deleted, and retention did not."""
+        return self._tombstones.for_pins()
 
     def known(self) -> Known:
         """This moment. What retention may have let go of grows with time."""
@@ -69,11 +90,13 @@ class Play:
 
     # --- who works ---------------------------------------------------------------------------------
     def run_stage(self) -> None:
-        """All that were added, until they are done or stand still."""
+        """All that were added, until they are done or stand still. Raises Decided."""
         for task in self.stage.run():
             error = task.error
             if error is not None and not isinstance(error, (Killed, RanklogError)):
                 raise error
+        if self.until_wrong and self.truth.wrong:
+            raise Decided
 
     def boundary(self, actor: str, task: Task, plan: ActorPlan | None = None) -> Boundary:
         return Boundary(plan or self.plans[actor], task)

@@ -12,12 +12,14 @@ from ranklog.limits import COMPACT_GRACE_S, HOUR_NS, SECOND_NS
 from ranklog.model.tombstone import Tombstones
 from tests.matrix import actors
 from tests.matrix import faults as f
-from tests.matrix.actors import DOOMED, RUN, SCRATCH, WORLD
+from tests.matrix.actors import DOOMED, RUN, SCRATCH, TWIN, WORLD
 from tests.matrix.baton import Task
 from tests.matrix.boundary import Boundary, Killed
+from tests.matrix.faults import ActorPlan, Injection
 from tests.matrix.machine import T0
 from tests.matrix.play import Play
 from tests.matrix.truth import BUCKETS, EVERY_BUCKET, Asked, Known
+from tests.matrix.works import add_compaction
 
 
 def draw_question(play: Play) -> Asked:
@@ -109,17 +111,36 @@ def _ask(
     check(answer, before, faulted=boundary.faulted or is_old)
 
 
+def pause_question(play: Play) -> None:
+    """A question stands still behind one of its LISTs, while compaction goes by; what it listed is there."""
+    plan = ActorPlan([Injection(f.QUERY, "index.list", f.STALL_AFTER, play.rng.randrange(2))])
+    asked = Asked(RUN, play.rng.randrange(BUCKETS))
+    task = play.stage.add(
+        "paused query", lambda task: ask_lines(play, asked, play.boundary(f.QUERY, task, plan))
+    )
+    play.run_stage()
+    add_compaction(play)
+    play.run_stage()
+    task.stalled = False
+    play.run_stage()
+
+
+def ask_twin(play: Play) -> None:
+    """The run of which frames arrive one by one: whole, or one of its two hours."""
+    hour = T0 + play.rng.choice([-1, 0]) * HOUR_NS
+    window = play.rng.choice([None, (hour, hour + HOUR_NS)])
+    ask_lines(play, Asked(TWIN, EVERY_BUCKET, window), play.quiet())
+
+
 class Pins:
-    """Questions that are kept have the same lines for good, but for those that are deleted."""
+    """Questions that are kept have the same lines for good, but for those that are deleted; retention does
+    not take any."""
 
     def __init__(self) -> None:
         self._kept: list[tuple[str, Asked, set[str]]] = []
 
-    def pin(self, play: Play) -> None:
-        """Keep a question, the first time."""
-        if self._kept:
-            return
-        asked = Asked(RUN, play.rng.randrange(BUCKETS))
+    def pin(self, play: Play, asked: Asked) -> None:
+        """Keep a question."""
         answer = actors.search(play.site.reader(play.quiet()), asked, pin=True)
         assert answer.pin is not None
         ids = {line.id for line in answer.lines}
@@ -127,7 +148,7 @@ class Pins:
 
     def check(self, play: Play) -> None:
         """Ask it again."""
-        gone = play.gone()
+        gone = play.gone_of_pins()
         for pin, asked, ids in self._kept:
             answer = actors.search(play.site.reader(play.quiet()), asked, pin=pin)
             shown = {line.id for line in answer.lines}
@@ -155,7 +176,7 @@ def last_answers(play: Play) -> None:
     play.truth.store_all()
     failed = actors.compact(play.site, play.quiet())
     play.truth.note("broken", len(failed), f"compaction leaves {failed}")
-    for run in (RUN, SCRATCH, DOOMED):
+    for run in (RUN, SCRATCH, DOOMED, TWIN):
         ask_lines(play, Asked(run, EVERY_BUCKET), play.quiet())
     for hour in range(-1, 5, 2):
         first = T0 + hour * HOUR_NS
@@ -168,6 +189,7 @@ def last_answers(play: Play) -> None:
 
 def _check_complete(play: Play) -> None:
     found = actors.search(play.site.reader(play.quiet()), Asked(RUN, 0)).completeness
+    play.truth.check_drops(RUN, found, play.where, all_told=True)
     wanted = "behind" if play.truth.silent else "complete"
     told = f"{found.behind} {found.absent} {found.gaps} {found.skipped_tasks}"
     play.truth.note("broken", int(found.state != wanted), f"{wanted} is {found.state}: {told}")

@@ -7,30 +7,41 @@ faults, days pass, and the last answers must be whole.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from ranklog.limits import DAY_NS, HOUR_NS, SECOND_NS
 from ranklog.produce import spool
 from tests.matrix import actors, children
 from tests.matrix import faults as f
-from tests.matrix.actors import DOOMED, RUN, SCRATCH, WORLD
+from tests.matrix.actors import DOOMED, RUN, SCRATCH, TWIN, WORLD
 from tests.matrix.boundary import Boundary, Killed
 from tests.matrix.faults import Injection
 from tests.matrix.machine import Machine
-from tests.matrix.play import Play
-from tests.matrix.questions import Pins, add_query, check_deletion, last_answers
+from tests.matrix.play import Decided, Play
+from tests.matrix.questions import (
+    Pins,
+    add_query,
+    ask_lines,
+    ask_twin,
+    check_deletion,
+    last_answers,
+    pause_question,
+)
 from tests.matrix.shippers import Shipper
+from tests.matrix.truth import BUCKETS, CHANNEL, CONSOLE, Asked
 from tests.matrix.works import add_compaction, add_deletion, add_ingest, add_retention, pause_one
 
 # Of a rank that is a process, of one that a shipper has, of each run beside; values of a series.
-PROCESS_LINES, RANK_LINES, OTHER_LINES, POINTS = 900, 1_620, 240, 120
-TURNS = 3
+PROCESS_LINES, RANK_LINES, OTHER_LINES, TWIN_LINES, POINTS = 900, 1_620, 240, 60, 120
+TURNS, TWIN_FRAMES = 3, 4
 MINUTE_NS = 60 * SECOND_NS
 
 
@@ -48,15 +59,19 @@ class Result:
     cpu_s: float = 0.0
 
 
-def run_schedule(machine: Machine, seed: int, besides: Injection | None = None) -> Result:
-    """Play it from the beginning to the end. `besides`: what happens beyond what is drawn."""
+def run_schedule(
+    machine: Machine, seed: int, besides: Injection | None = None, *, until_wrong: bool = False
+) -> Result:
+    """Play it from the beginning to the end, or until something is wrong. `besides`: what happens beyond what
+    is drawn."""
     started = time.process_time()
     folder = Path(tempfile.mkdtemp(prefix="ranklog-matrix-"))
-    play = Play(machine, seed, folder)
+    play = Play(machine, seed, folder, until_wrong=until_wrong)
     if besides is not None:
         play.plans[besides.actor].waiting.append(besides)
     try:
-        Schedule(play).run()
+        with contextlib.suppress(Decided):
+            Schedule(play).run()
     finally:
         play.close()
         shutil.rmtree(folder, ignore_errors=True)
@@ -73,6 +88,7 @@ class Schedule:
         self.play = play
         self.pins = Pins()
         self.shippers = [Shipper(f"{number:016x}", play.truth) for number in (0xB, 0xC)]
+        self.twin = Shipper(f"{0xD:016x}", play.truth)
 
     def run(self) -> None:
         for turn in range(TURNS):
@@ -90,6 +106,7 @@ class Schedule:
             ts = self._times(RANK_LINES // TURNS, now - 20 * MINUTE_NS, now)
             self.shippers[rank % 2].say(RUN, rank, ts, world=WORLD)
             if rank % 3 == turn:
+                self.shippers[rank % 2].lose(RUN, rank, 1 + rank)
                 self.shippers[rank % 2].cut()
         for rank in (2, 5):
             ts = self._times(POINTS // TURNS, now - 20 * MINUTE_NS, now)
@@ -98,13 +115,28 @@ class Schedule:
         self.shippers[0].say(SCRATCH, 0, old, world=1)
         ts = self._times(OTHER_LINES // TURNS, now - HOUR_NS, now)
         self.shippers[1].say(DOOMED, 0, ts, world=1)
+        if turn == 0:
+            self._say_twice(now)
         for shipper in self.shippers:
-            shipper.fence(now)
             if turn == TURNS - 1:
+                shipper.fence(now)
                 shipper.end()
-            shipper.cut()
+            shipper.look(now)
         if turn < 2:
             self._speak(turn, now)
+
+    def _say_twice(self, now: int) -> None:
+        """A rank speaks in two hours, to its logger and on its console, in frames of their own, and is over:
+        what of it arrives must tell of what does not."""
+        shipper = self.twin
+        for low, high in ((now - 70 * MINUTE_NS, now - 65 * MINUTE_NS), (now - MINUTE_NS, now)):
+            shipper.say(TWIN, 0, self._times(TWIN_LINES // 2, low, high), world=1)
+            shipper.look(now)
+        shipper.end(CHANNEL)
+        shipper.look(now)
+        shipper.mutter(TWIN, 0, self._times(3, now - MINUTE_NS, now))
+        shipper.end(CONSOLE)
+        shipper.look(now)
 
     def _times(self, count: int, low: int, high: int) -> list[int]:
         """Ascending, and of whole microseconds."""
@@ -137,6 +169,8 @@ class Schedule:
     # --- sending -----------------------------------------------------------------------------------
     def _send(self) -> None:
         """Agent and shippers send what they have, with what happens to them."""
+        for _ in self.twin.ship_one_by_one(self.play.site, self.play.quiet(), self.play.rng):
+            self.play.deliveries.poll()
         self._collect()
         plan = self.play.plans[f.AGENT]
         for shipper in self.shippers:
@@ -166,9 +200,14 @@ class Schedule:
     def _store_and_more(self, turn: int) -> None:
         """Batches are stored while others are at work."""
         play = self.play
-        if turn < 2:
-            pause_one(play)
-        while play.deliveries.waiting:
+        if turn == 0:
+            self._store_one_by_one()
+        pause_at = play.rng.randrange(4)
+        for number in count():
+            if turn < 2 and number == pause_at:
+                pause_one(play)
+            if not play.deliveries.waiting:
+                break
             play.where = f"turn {turn}, {len(play.deliveries.waiting)} batches wait"
             for delivery in play.deliveries.take(play.rng.randint(1, 3)):
                 add_ingest(play, delivery)
@@ -182,8 +221,18 @@ class Schedule:
             add(play)
         add_query(play)
         play.run_stage()
+        if turn == 0:
+            self.pins.pin(play, Asked(SCRATCH))  # before retention takes any of it
         if turn == 1:
-            self.pins.pin(play)
+            self.pins.pin(play, Asked(RUN, play.rng.randrange(BUCKETS)))
+
+    def _store_one_by_one(self) -> None:
+        """Frames of the run that speaks twice, which were sent first, with a question after each."""
+        play = self.play
+        for delivery in play.deliveries.take(TWIN_FRAMES, first=True):
+            add_ingest(play, delivery)
+            play.run_stage()
+            ask_twin(play)
 
     def _others(self, turn: int) -> list[Callable[[Play], None]]:
         works: list[Callable[[Play], None]] = [add_query, add_query, add_compaction]
@@ -203,6 +252,7 @@ class Schedule:
             self._compact_and_ask()
         play.stage.release()
         play.run_stage()
+        ask_lines(play, Asked(TWIN), play.quiet())
         play.deliveries.replay(2)
         self._drain()
         if play.seed % 2:
@@ -233,6 +283,9 @@ class Schedule:
             self.play.run_stage()
 
     def _compact_and_ask(self) -> None:
+        pause_question(self.play)
+        if self.play.has_policy:
+            add_retention(self.play)
         add_compaction(self.play)
         add_query(self.play)
         self.play.run_stage()

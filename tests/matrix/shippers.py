@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import random
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ranklog.agent.framer import Framer
-from ranklog.agent.rows import StreamState
+from ranklog.agent.rows import Row, StreamState
 from ranklog.agent.sinks import KinesisSink
 from ranklog.model.frame import STREAM_RANK, CallSite
 from ranklog.model.stream import Stream
@@ -19,7 +19,16 @@ from ranklog.stream.row_batch import RowBatch
 from tests.matrix.actors import LAUNCH, Site
 from tests.matrix.boundary import Boundary, acting
 from tests.matrix.machine import TENANT
-from tests.matrix.truth import CHANNEL, SERIES, TELEMETRY, Said, Truth, text_of
+from tests.matrix.truth import (
+    CHANNEL,
+    CONSOLE,
+    LOST,
+    SERIES,
+    TELEMETRY,
+    Said,
+    Truth,
+    text_of,
+)
 
 _SITE = CallSite("train.py:88", "step", "trainer")
 _ROUNDS = 12
@@ -39,6 +48,18 @@ class Shipper:
     def waiting(self) -> int:
         """Frames that are not sent."""
         return len(self._waiting)
+
+    def mutter(self, run: str, rank: int, ts: Sequence[int]) -> None:
+        """Lines on the rank's console, which nobody asks for."""
+        state, _ = self._stream(run, rank, 1, CONSOLE)
+        for ts_ns in ts:
+            self._framer.add(state, Row(ts_ns, (b"on the console",)))
+
+    def lose(self, run: str, rank: int, lines: int) -> None:
+        """Lines that the rank will never say, as there is no room for them."""
+        state, _ = self._stream(run, rank, 0)
+        self._framer.drop(state, lines, LOST)
+        self._truth.dropped[run] += lines
 
     def say(self, run: str, rank: int, ts: Sequence[int], *, world: int) -> None:
         """A rank's next lines, at these ascending times."""
@@ -90,15 +111,31 @@ class Shipper:
         """Hours that are over are fenced, as an agent does at each look."""
         self._framer.fence_past_hours(list(self._states.values()), now_ns)
 
-    def end(self) -> None:
-        """Every stream is over."""
-        for state in self._states.values():
-            self._framer.end(state, 0)
+    def end(self, channel: str | None = None) -> None:
+        """Every stream is over; or each of a channel."""
+        for (_, _, of_channel), state in self._states.items():
+            if channel in (None, of_channel):
+                self._framer.end(state, 0)
+
+    def look(self, now_ns: int) -> None:
+        """As an agent does again and again: fence what is over, cut what was said."""
+        self.fence(now_ns)
+        self.cut()
 
     def cut(self) -> None:
         """What was said goes into frames."""
         frames, _ = self._framer.cut()
         self._waiting += [(frame.key, frame.data) for frame in frames]
+
+    def ship_one_by_one(self, site: Site, boundary: Boundary, rng: random.Random) -> Iterator[None]:
+        """Send each frame alone: in the order in which they were cut, the last first, or in any."""
+        frames = self._waiting[:: rng.choice([1, -1])]
+        if rng.random() < 0.4:
+            rng.shuffle(frames)
+        for frame in frames:
+            self._waiting = [frame]
+            self.ship(site, boundary, rng)
+            yield
 
     def ship(self, site: Site, boundary: Boundary, rng: random.Random) -> int:
         """Send what waits, in any order; frames that are left where the stream takes none."""

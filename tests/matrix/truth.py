@@ -19,6 +19,8 @@ Name = tuple[str, int]  # run and rank
 Row = tuple[Name, int]  # and a seq
 CHANNEL = "logging"  # of what is said; agents say things of their own
 TELEMETRY, SERIES = "telemetry", "gnorm"  # a series beside the lines
+CONSOLE = "stdout"  # of which nothing is asked
+LOST = "quota"  # why lines were dropped before they were said
 BUCKETS = 16
 EVERY_BUCKET = -1
 KINDS = ("lost", "doubled", "undeleted", "false_complete", "broken")
@@ -88,6 +90,7 @@ class Truth:
     points: Counter[Name] = field(default_factory=Counter)  # said
     points_stored: dict[Name, Ranges] = field(default_factory=dict)
     silent: set[Name] = field(default_factory=set)  # never spoke
+    dropped: Counter[str] = field(default_factory=Counter)  # by run, before they were said
     wrong: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     answers: Counter[str] = field(default_factory=Counter)
@@ -168,7 +171,9 @@ class Truth:
         self._check_texts(lines, where)
         self.note("undeleted", self._count_deleted(shown, before.tombstones), where)
         state = answer.completeness.state
+        self.check_drops(asked.run, answer.completeness, where)
         self.answers[state] += 1
+        self.note("broken", int(state == "partial" and not faulted), f"{where}: partial")
         if state != "partial" or not faulted:
             must = self.wanted(asked, before.stored, after.tombstones)
             why = f"{where}: {state}, {answer.completeness.skipped_tasks[:2]}"
@@ -238,6 +243,16 @@ class Truth:
             said = {name: [(0, count_)] for name, count_ in before.said.items()}
             least = len(self.wanted(asked, said, after.tombstones))
             self.note("false_complete", max(0, least - count), f"{where}: {count} of {least}")
+
+    def check_drops(
+        self, run: str, completeness: Any, where: str, *, all_told: bool = False
+    ) -> None:
+        """What an answer says was dropped: no more than was, and all of it where `all_told`."""
+        told = sum(one["lines"] for one in completeness.dropped if one["reason"] == LOST)
+        was, what = self.dropped[run], f"{told} told as dropped, {where}"
+        self.note("doubled", max(0, told - was), what)
+        if all_told:
+            self.note("lost", max(0, was - told), what)
 
     def check_points(
         self, count: int, state: str, before: Known, *, faulted: bool, where: str

@@ -9,6 +9,7 @@ import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from ranklog.errors import RanklogError
 from tests.matrix import machine
 from tests.matrix.boundary import Killed
 from tests.matrix.children import CONTEXT
+from tests.matrix.faults import Injection
 from tests.matrix.machine import Clock, Machine, Where
 from tests.matrix.proxy import Proxy
 from tests.matrix.schedule import Result, run_schedule
@@ -89,19 +91,55 @@ def shows(result: Result) -> bool:
     return any(result.wrong[kind] for kind in KINDS)
 
 
-def first_caught(where: Where, seeds: Sequence[int], mutation: str) -> Result | None:
-    """The first schedule that shows the broken rule, and nothing while the rule holds."""
-    left = list(seeds)
-    while left:
-        with contextlib.closing(run_seeds(where, left, 1, mutation)) as results:
-            found = next(filter(shows, results), None)
-        if found is None:
-            return None
-        [sound] = run_seeds(where, [found.seed], 1, mutation, is_broken=False)
-        if not sound.notes:
-            return found
-        left = left[left.index(found.seed) + 1 :]
-    return None
+@dataclass(slots=True)
+class Verdict:
+    """Of a broken rule. `what`: the kinds of what was wrong, or why it is not caught; `seed`: of the schedule
+    that showed it. `cpu_s`: of the workers, for all that were tried."""
+
+    what: str
+    seed: int | None = None
+    cpu_s: float = 0.0
+    notes: list[str] = field(default_factory=list)
+
+
+class Verdicts:
+    """Whether schedules show broken rules. A schedule in which no rule is broken is played once for all."""
+
+    def __init__(self, where: Where) -> None:
+        self.caught = 0
+        self._where = where
+        self._sound: dict[tuple[int, Injection | None], Result] = {}
+
+    def of(self, mutation: str, seeds: Sequence[int]) -> Verdict:
+        """Of the first of these schedules that shows it, and nothing while the rule holds."""
+        verdict = Verdict("NOT CAUGHT")
+        for seed in seeds:
+            [result] = run_seeds(self._where, [seed], 1, mutation)
+            verdict.cpu_s += result.cpu_s
+            if not shows(result):
+                if result.notes:  # it may be that nothing was broken
+                    verdict.what, verdict.notes = "MISTAKE", [_last_line(result.notes[0])]
+                continue
+            sound = self._held(seed, mutation)
+            if not sound.notes:
+                self.caught += 1
+                kinds = ", ".join(f"{kind} {count}" for kind, count in result.wrong.items())
+                return Verdict(kinds, seed, verdict.cpu_s, [_last_line(result.notes[0])])
+            verdict.what = f"NOT CLEAN while the rule holds: {dict(sound.wrong)}"
+            verdict.notes = [_last_line(note) for note in sound.notes[:1]]
+        return verdict
+
+    def _held(self, seed: int, mutation: str) -> Result:
+        from tests.matrix.mutations import MUTATIONS
+
+        place = (seed, MUTATIONS[mutation].at)
+        if place not in self._sound:
+            [self._sound[place]] = run_seeds(self._where, [seed], 1, mutation, is_broken=False)
+        return self._sound[place]
+
+
+def _last_line(note: str) -> str:
+    return note.strip().splitlines()[-1]
 
 
 def _next(results: Any, started: Sequence[Any]) -> Result:
@@ -114,8 +152,16 @@ def _next(results: Any, started: Sequence[Any]) -> Result:
                 raise RuntimeError("the workers are gone") from None
 
 
+def _note_unused(result: Result, names: Sequence[str]) -> None:
+    """Nothing was broken: the product has another function in that place now, or nothing asked for it."""
+    for name in names:
+        result.wrong["mistake"] += 1
+        result.notes.append(f"mistake: nobody calls {name}")
+
+
 def _work(where: Where, waiting: Any, results: Any, mutation: str | None, is_broken: bool) -> None:
     """Take seeds until there are none."""
+    from tests.matrix.breaking import CALLS
     from tests.matrix.mutations import MUTATIONS
 
     os.environ |= {"RANKLOG_RING_MIB": "1", "XDG_CACHE_HOME": tempfile.gettempdir()}
@@ -135,7 +181,9 @@ def _work(where: Where, waiting: Any, results: Any, mutation: str | None, is_bro
         except queue.Empty:
             return
         try:
-            result = run_schedule(own, seed, besides)
+            result = run_schedule(own, seed, besides, until_wrong=bool(CALLS))
+            if CALLS and not shows(result):
+                _note_unused(result, [name for name, calls in CALLS.items() if not calls])
         except (Exception, Killed) as error:
             kind = "broken" if isinstance(error, RanklogError) else "mistake"
             text = "".join(traceback.format_exception(error))

@@ -1,0 +1,180 @@
+"""Rules of ingest and agents, broken: each must show in a schedule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import md5
+from typing import Any
+
+import numpy as np
+
+from ranklog.agent.ledger import Ledger
+from ranklog.agent.sending import Sender
+from ranklog.agent.siblings import Siblings
+from ranklog.agent.sinks import TAKEN, is_refused
+from ranklog.compact import merge
+from ranklog.errors import Unavailable
+from ranklog.ingest import batch, commit, parts
+from ranklog.ingest.hours import split_hours
+from ranklog.layout import build, keys
+from ranklog.model.index import SegmentRef
+from tests.matrix import faults as f
+from tests.matrix.breaking import breaks, put_in_place
+from tests.matrix.faults import Injection
+
+
+@breaks("a segment's name ends in a hash of its bytes")
+def segment_name_without_hash() -> None:
+    name = commit.Place.segment_key
+    put_in_place(commit.Place, segment_key=lambda place, _: name(place, "0" * 32))
+    put_in_place(keys, segment_is_named=lambda *_: True)
+
+
+@breaks("an index lists the ranges of the rows in its segment, never those of their frames")
+def index_lists_frames_ranges() -> None:
+    table = build.stream_table
+
+    def of_batch(rows: Any, chosen: Any, notes: Any) -> Any:
+        entries, places = table(rows, chosen, notes)
+        listed = tuple(replace(entry, ranges=_all_of(rows, entry)) for entry in entries)
+        return listed, places
+
+    put_in_place(build, stream_table=of_batch)
+
+
+def _all_of(rows: Any, entry: Any) -> tuple[tuple[int, int], ...]:
+    """Of the stream in the whole batch; none where it has only notes."""
+    seqs = np.unique(rows.seq[rows.stream == rows.stream_ids.index(entry.stream_id)])
+    if not entry.ranges or not len(seqs):
+        return tuple(entry.ranges)
+    edges = np.flatnonzero(np.diff(seqs) > 1)
+    starts, ends = [seqs[0], *seqs[edges + 1]], [*seqs[edges], seqs[-1]]
+    return tuple((int(a), int(b) + 1) for a, b in zip(starts, ends, strict=True))
+
+
+@breaks("an index lists every range of its rows, not only their bounds")
+def index_lists_only_bounds() -> None:
+    table = build.stream_table
+
+    def bounds(rows: Any, chosen: Any, notes: Any) -> Any:
+        entries, places = table(rows, chosen, notes)
+        listed = tuple(
+            replace(entry, ranges=((entry.ranges[0][0], entry.ranges[-1][1]),))
+            if entry.ranges
+            else entry
+            for entry in entries
+        )
+        return listed, places
+
+    put_in_place(build, stream_table=bounds)
+
+
+def _index_first(module: Any) -> None:
+    """What the module puts as segments waits for the index that names them."""
+    waiting: dict[int, list[tuple[Any, ...]]] = {}
+    put_segment, put_index = module.put_segment, module.put_index
+
+    def later(store: Any, place: Any, segment: Any, *, again: bool = False) -> SegmentRef:
+        waiting.setdefault(id(store), []).append((store, place, segment))
+        etag = f'"{md5(segment.data).hexdigest()}"'
+        return SegmentRef(place.segment_key(segment.hash), len(segment.data), segment.hash, etag)
+
+    def first(store: Any, key: str, data: bytes) -> bool:
+        done: bool = put_index(store, key, data)
+        for put in waiting.pop(id(store), []):
+            put_segment(*put)
+        return done
+
+    put_in_place(module, put_segment=later, put_index=first)
+
+
+@breaks(
+    "a batch's segment is there before its index",
+    Injection(f.INGEST, "index.put", f.KILL_AFTER),
+    seed=1,
+)
+def index_before_segment() -> None:
+    _index_first(parts)
+
+
+@breaks(
+    "a merge's segments are there before the index that replaces others",
+    Injection(f.COMPACTION, "index.put", f.KILL_AFTER),
+)
+def merged_index_before_segment() -> None:
+    _index_first(merge)
+
+
+@breaks(
+    "a batch is acknowledged when all its indexes are committed",
+    Injection(f.INGEST, "index.put", f.DOWN),
+    seed=2,
+)
+def acknowledged_before_commit() -> None:
+    put_index = commit.put_index
+
+    def hopeful(store: Any, key: str, data: bytes) -> bool:
+        try:
+            return put_index(store, key, data)
+        except Unavailable:
+            return False
+
+    put_in_place(parts, put_index=hopeful)
+
+
+@breaks(
+    "the PUT of an index is the commit, and it is put once: a stalled attempt changes nothing",
+    Injection(f.INGEST, "index.put", f.STALL_BEFORE),
+    seed=1,
+)
+def committed_index_put_again() -> None:
+    put_in_place(parts, put_index=lambda store, key, data: bool(store.put(key, data)))
+
+
+@breaks("the hour of a line is fixed before it is sent: a batch that comes again lands in the same")
+def filed_by_the_attempt() -> None:
+    split = split_hours
+    count = 0
+
+    def shifted(rows: Any, order: Any, notes: Any) -> Any:
+        nonlocal count
+        count += 1
+        return [
+            replace(part, hour=part.hour + count % 2) if part.hour is not None else part
+            for part in split(rows, order, notes)
+        ]
+
+    put_in_place(batch, split_hours=shifted)
+
+
+# --- agents ---------------------------------------------------------------------------------------
+@breaks(
+    "room in a ring is given back when the log has what was in it",
+    Injection(f.AGENT, "ring.free", f.KILL_AFTER),
+)
+def checkpoint_before_log() -> None:
+    def commit_(ledger: Any, change: Any, committed: Any, *, force: bool) -> None:
+        frames, chains = ledger.framer.cut()
+        if frames or force:
+            committed(ledger.wal.end)
+            ledger.wal.append(frames, {"chains": chains, **change})
+
+    put_in_place(Ledger, commit=commit_)
+
+
+@breaks(
+    "a frame is sent when the other side has taken it", Injection(f.AGENT, "send", f.DOWN), seed=7
+)
+def marked_sent_before_taken() -> None:
+    put = Sender._put
+
+    def hopeful(sender: Any, frames: Any) -> Any:
+        outcomes = put(sender, frames)
+        return [one if one.error and is_refused(one.error) else TAKEN for one in outcomes]
+
+    put_in_place(Sender, _put=hopeful)
+
+
+@breaks("a frame tells of its processes' other streams", seed=1)
+def siblings_not_told() -> None:
+    put_in_place(Siblings, tell=lambda *_: None)
