@@ -13,6 +13,7 @@ from ranklog.client.indexes import IndexCache
 from ranklog.compact.compacting import Compactor, CompactReport
 from ranklog.compact.contents import Folder, folders
 from ranklog.compact.lease import lease
+from ranklog.errors import Unavailable
 from ranklog.limits import COMPACT_LEASE_S, HOUR_NS, SECOND_NS
 from tests.client.test_tail import Job, shown
 from tests.compact.stores import (
@@ -77,13 +78,28 @@ def test_another_compactor_at_any_step_and_a_reader_after_each(seed: int) -> Non
 def test_a_lease_keeps_a_second_compactor_away_until_it_is_old() -> None:
     store = SteppedStore()
     folder = Folder(TENANT, T0 // HOUR_NS)
-    with lease(store, folder, T0) as first:
-        with lease(store, folder, T0 + 1) as second:
+    with lease(store, folder, T0, "a") as first:
+        with lease(store, folder, T0 + 1, "b") as second:
             assert (first, second) == (True, False)
-        with lease(store, folder, T0 + (COMPACT_LEASE_S + 1) * SECOND_NS) as third:
+        with lease(store, folder, T0 + (COMPACT_LEASE_S + 1) * SECOND_NS, "b") as third:
             assert third
-    with lease(store, folder, T0) as again:
+    with lease(store, folder, T0, "b") as again:
         assert again
+
+
+def test_a_lease_that_could_not_be_given_back_keeps_only_others_away() -> None:
+    class Deaf(SteppedStore):
+        def delete(self, key: str) -> None:
+            raise Unavailable(f"no answer: {key}")
+
+    store, folder = Deaf(), Folder(TENANT, T0 // HOUR_NS)
+    for at, owner, may in [(0, "a", True), (1, "b", False), (2, "a", True)]:
+        with lease(store, folder, T0 + at, owner) as taken:
+            assert taken is may
+    for key in store.names("compaction/"):
+        store.put(key, b'{"until_ns": 9999999999999999999}')  # of a version that named no owner
+    with lease(store, folder, T0, "a") as taken:
+        assert not taken
 
 
 def test_a_question_that_was_listed_before_reads_what_it_listed_within_the_grace() -> None:

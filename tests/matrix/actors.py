@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count as numbers
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from tests.matrix.boundary import Ages, Boundary, WatchedStore, acting
 from tests.matrix.machine import TENANT, Machine
 from tests.matrix.truth import SERIES, Asked, text_of
 
+_COMPACTORS = numbers(1)  # each a process of its own to the others
 RUN, DOOMED, SCRATCH = "llama", "doomed", "scratch"
 TWIN = "twin"  # of one rank, which says things on its console, too
 LAUNCH = "1"
@@ -129,7 +131,8 @@ def compact(site: Site, boundary: Boundary) -> dict[str, str]:
     """A pass; what it could not read."""
     store = site.store(boundary)
     hidden = load(store, TENANT).hidden
-    return Compactor(store, TENANT, site.machine.clock(), hidden).run().failed
+    owner = f"compactor {next(_COMPACTORS)}"
+    return Compactor(store, TENANT, site.machine.clock(), hidden, owner=owner).run().failed
 
 
 def delete_lines(

@@ -270,6 +270,20 @@ def read_said(folder: Path) -> Iterator[tuple[tuple[str, int], int]]:
         yield (launch, int(rank)), int(path.read_text())
 
 
+def told_passes(tell: Path) -> str:
+    """How compaction fared."""
+    with suppress(FileNotFoundError):
+        rows = [json.loads(line) for line in (tell / "passes").read_text().splitlines()]
+        seconds = sorted(seconds for seconds, _ in rows)
+        cut = sum(not ended for _, ended in rows)
+        middle, longest = seconds[len(seconds) // 2], seconds[-1]
+        return (
+            f"{len(rows)} passes of compaction, {middle:.1f} s in the median, {longest:.1f} s the "
+            f"longest, {cut} cut short by a fault"
+        )
+    return "no pass of compaction"
+
+
 def growth(samples: list[tuple[float, int]], begun: float, seconds: float) -> float | None:
     """Memory at the end over that after three tenths of the time; None: too little was told."""
 
@@ -318,7 +332,7 @@ def report(soak: Soak, doors: dict[str, Door], begun: float, seconds: float) -> 
     print("lines:  " + ", ".join(f"{name} {number:,}" for name, number in counts.items()))
     held = not any(counts[name] for name in ("lost", "doubled", "invented", "undeleted"))
     indexes = sum(1 for _ in DiskStore(str(soak.folder / "store")).list(keys.index_prefix(TENANT)))
-    print(f"indexes: {indexes} objects (mark {INDEXES_MAX})")
+    print(f"indexes: {indexes} objects (mark {INDEXES_MAX}); {told_passes(soak.folder / 'tell')}")
     held = held and indexes <= INDEXES_MAX
     for name, samples in sorted(soak.memory.items()):
         grown = growth(samples, begun, seconds)

@@ -132,11 +132,18 @@ def ingest(store: DiskStore, options: argparse.Namespace) -> Callable[[], None]:
 def compact(store: DiskStore, options: argparse.Namespace) -> Callable[[], None]:
     vars(choose)["COMPACT_TEXT_BYTES_MAX"] = MERGED_TEXT_BYTES
 
+    passes = options.tell / "passes"
+
     def round_() -> None:
         # hours end during a soak only by the clock of who compacts
-        now_ns = time.time_ns() + options.ahead_s * 10**9
-        compact_tenant(store, TENANT, now_ns)
-        retain(store)
+        now_ns, begun, ended = time.time_ns() + options.ahead_s * 10**9, time.monotonic(), False
+        try:
+            failed = compact_tenant(store, TENANT, now_ns).failed
+            retain(store)
+            ended = not failed
+        finally:
+            with passes.open("a") as file:
+                file.write(json.dumps([time.monotonic() - begun, ended]) + "\n")
         time.sleep(2.0)
 
     return round_

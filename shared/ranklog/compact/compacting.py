@@ -10,7 +10,7 @@ from ranklog.compact.bundles import bundle, bundles
 from ranklog.compact.choose import merges
 from ranklog.compact.cleanup import doomed
 from ranklog.compact.contents import Folder, Known, folders, read_contents
-from ranklog.compact.lease import lease
+from ranklog.compact.lease import lease, this_process
 from ranklog.compact.merge import merge
 from ranklog.compact.orphans import delete_orphan, old_pointers, old_usage, orphans
 from ranklog.compact.pins import Pinned, read_pins
@@ -46,13 +46,15 @@ class CompactReport:
 
 @dataclass(frozen=True, slots=True)
 class Compactor:
-    """`hidden`: deleted rows of a stream, which merges leave out. `dry_run`: only count."""
+    """`hidden`: deleted rows of a stream, which merges leave out. `dry_run`: only count. `owner`: whose
+    leases are."""
 
     store: Store
     tenant: str
     now_ns: int
     hidden: Hidden = nothing_hidden
     dry_run: bool = False
+    owner: str = field(default_factory=this_process)
 
     def run(
         self,
@@ -83,7 +85,7 @@ class Compactor:
         if self.dry_run:
             self._work(folder, pinned, report)
             return
-        with lease(self.store, folder, self.now_ns) as taken:
+        with lease(self.store, folder, self.now_ns, self.owner) as taken:
             if taken:
                 self._work(folder, pinned, report)
             else:
