@@ -17,6 +17,7 @@ from ranklog.delete.tombstones import put_tombstone
 from ranklog.layout.drops import Drops
 from ranklog.layout.keys import tombstones_prefix
 from ranklog.limits import COMPACT_GRACE_S, SECOND_NS
+from ranklog.model.tombstone import Tombstones
 from tests.matrix import faults as f
 from tests.matrix.breaking import breaks, put_in_place
 from tests.matrix.faults import Injection
@@ -29,7 +30,7 @@ def orphan_age_too_short() -> None:
     put_in_place(orphans, _is_old=lambda info, now_ns, age_s=60: is_old(info, now_ns, age_s))
 
 
-@breaks("`replaces` is transitive", Injection(f.INGEST, "index.put", f.STALL_BEFORE))
+@breaks("`replaces` is transitive", Injection(f.INGEST, "index.put", f.STALL_BEFORE), seed=5)
 def replaces_not_transitive() -> None:
     put_in_place(merge, _replaces=lambda _, chosen: tuple(sorted(index.key for index in chosen)))
 
@@ -130,6 +131,15 @@ def tombstones_dropped_by_compaction() -> None:
 @breaks("a tombstoned row is hidden whichever segment holds it")
 def tombstones_not_read() -> None:
     put_in_place(scope, hidden_rows=lambda *_: {})
+
+
+@breaks("a launch that was deleted is hidden whole, whatever comes of it later", seed=8)
+def deleted_launch_comes_back() -> None:
+    put_in_place(
+        Tombstones,
+        hidden=lambda gone, entry: list(gone.streams.get(entry.stream_id, ())),
+        hides_launch=lambda *_: False,
+    )
 
 
 @breaks(

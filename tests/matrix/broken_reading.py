@@ -7,7 +7,9 @@ from ranklog.client import catalog, scope
 from ranklog.client.unheard import Unheard
 from ranklog.layout import keys
 from ranklog.plan.overlap import Overlaps
+from tests.matrix import faults as f
 from tests.matrix.breaking import breaks, put_in_place
+from tests.matrix.faults import Injection
 
 
 @breaks("overlap is found before the scan, and what is there twice is counted once", seed=4)
@@ -38,6 +40,15 @@ def absent_ranks_not_named() -> None:
 @breaks("a launch of which nothing was read is no reason to call an answer complete")
 def unheard_launch_is_complete() -> None:
     put_in_place(scope, find_unheard=lambda *_: Unheard())
+
+
+@breaks(
+    "what could not be read is told: an answer is partial, and names it",
+    Injection(f.QUERY, "index.get", f.DOWN, 8),
+    seed=1,
+)
+def unread_not_told() -> None:
+    put_in_place(scope.Scope, completeness=lambda of, _: of.judged)
 
 
 @breaks("what is beyond the hours of a batch lies with the late ones, and is looked for there")

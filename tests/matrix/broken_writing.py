@@ -125,22 +125,24 @@ def acknowledged_before_commit() -> None:
 @breaks(
     "the PUT of an index is the commit, and it is put once: a stalled attempt changes nothing",
     Injection(f.INGEST, "index.put", f.STALL_BEFORE),
-    seed=1,
+    seed=4,
 )
 def committed_index_put_again() -> None:
     put_in_place(parts, put_index=lambda store, key, data: bool(store.put(key, data)))
 
 
+@breaks("a writer puts its segment again where over 5 minutes passed before its commit", seed=5)
+def stale_segment_not_put_again() -> None:
+    put_in_place(parts, is_stale=lambda _: False)
+
+
 @breaks("the hour of a line is fixed before it is sent: a batch that comes again lands in the same")
-def filed_by_the_attempt() -> None:
+def filed_by_the_batch() -> None:
     split = split_hours
-    count = 0
 
     def shifted(rows: Any, order: Any, notes: Any) -> Any:
-        nonlocal count
-        count += 1
         return [
-            replace(part, hour=part.hour + count % 2) if part.hour is not None else part
+            part if part.hour is None else replace(part, hour=part.hour + len(order) % 2)
             for part in split(rows, order, notes)
         ]
 

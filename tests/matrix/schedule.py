@@ -23,6 +23,7 @@ from tests.matrix import actors, children
 from tests.matrix import faults as f
 from tests.matrix.actors import DOOMED, RUN, SCRATCH, TWIN, WORLD
 from tests.matrix.boundary import Boundary, Killed
+from tests.matrix.deliveries import Delivery
 from tests.matrix.faults import Injection
 from tests.matrix.machine import Machine
 from tests.matrix.play import Decided, Play
@@ -37,7 +38,14 @@ from tests.matrix.questions import (
 )
 from tests.matrix.shippers import Shipper
 from tests.matrix.truth import BUCKETS, CHANNEL, CONSOLE, Asked
-from tests.matrix.works import add_compaction, add_deletion, add_ingest, add_retention, pause_one
+from tests.matrix.works import (
+    add_compaction,
+    add_deletion,
+    add_ingest,
+    add_late,
+    add_retention,
+    pause_one,
+)
 
 # Of a rank that is a process, of one that a shipper has, of each run beside; values of a series.
 PROCESS_LINES, RANK_LINES, OTHER_LINES, TWIN_LINES, POINTS = 900, 1_620, 240, 60, 120
@@ -89,6 +97,7 @@ class Schedule:
         self.pins = Pins()
         self.shippers = [Shipper(f"{number:016x}", play.truth) for number in (0xB, 0xC)]
         self.twin = Shipper(f"{0xD:016x}", play.truth)
+        self.held: list[Delivery] = []  # a batch of which the writer stands still for days
 
     def run(self) -> None:
         for turn in range(TURNS):
@@ -202,6 +211,8 @@ class Schedule:
         play = self.play
         if turn == 0:
             self._store_one_by_one()
+        if turn == TURNS - 1 and play.seed % 8 == 5:
+            self.held = play.deliveries.take(1, first=True)
         pause_at = play.rng.randrange(4)
         for number in count():
             if turn < 2 and number == pause_at:
@@ -259,8 +270,13 @@ class Schedule:
             actors.delete_lines(play.site, play.quiet(), "", DOOMED, None)
         actors.delete_lines(play.site, play.quiet(), "u4711q", RUN, None)
         check_deletion(play, "u4711q")
+        late = add_late(play, self.held)
+        play.run_stage()
         play.clock.advance(8 * 86_400)
         self._compact_and_ask()
+        if late is not None:
+            late.stalled = False
+            play.run_stage()
         play.clock.advance(40 * 60)
         last_answers(play)
         self.pins.check(play)

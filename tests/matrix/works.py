@@ -73,6 +73,15 @@ def pause_one(play: Play) -> None:
         play.run_stage()
 
 
+def add_late(play: Play, held: list[Delivery]) -> Task | None:
+    """The writer of a batch that nobody else has, if there is one: it stands still when its segment is there,
+    until that is old enough for an orphan."""
+    if not held:
+        return None
+    plan = ActorPlan([Injection(f.INGEST, "segment.put", f.STALL_AFTER)])
+    return add_ingest(play, held[0], plan, resent=False)
+
+
 def add_compaction(play: Play) -> None:
     """A pass over the tenant."""
     _add(play, f.COMPACTION, "compact", actors.compact)
