@@ -140,8 +140,13 @@ class Pins:
         self._kept: list[tuple[str, Asked, set[str]]] = []
 
     def pin(self, play: Play, asked: Asked) -> None:
-        """Keep a question."""
-        answer = actors.search(play.site.reader(play.quiet()), asked, pin=True)
+        """Keep a question; none about a run of which nothing is stored yet."""
+        try:
+            answer = actors.search(play.site.reader(play.quiet()), asked, pin=True)
+        except NotFound as error:
+            must = play.truth.wanted(asked, play.known().stored, play.gone())
+            play.truth.note("lost", len(must), f"to be pinned: {error}")
+            return
         assert answer.pin is not None
         ids = {line.id for line in answer.lines}
         self._kept.append((str(answer.pin["id"]), asked, ids))
