@@ -194,3 +194,11 @@ def test_real_ranks_are_the_same_as_columns_and_line_by_line(
     ]
     # of one template are more lines than of one shape: a few find another partner
     assert len(set(texts[0]) ^ set(texts[1])) <= len(set(texts[0])) // 20
+
+
+def test_where_nothing_was_read_of_any_rank_there_is_nothing_to_compare() -> None:
+    store = MemoryStore()
+    put(store, "1", [Row("said", ts=T0, stream=stream(rank)) for rank in (0, 1)])
+    found = Client(store=store, tenant="acme").compare("since:1h", run="llama")
+    assert found.rows == [] and found.completeness.state == "behind"
+    assert found.report.notes == ["nothing was read of any rank: there is nothing to compare"]

@@ -81,7 +81,7 @@ def test_lines_of_a_segment_that_is_gone_are_lost_unless_another_has_them() -> N
 def test_an_index_that_went_with_its_segment_lost_nothing() -> None:
     store = MemoryStore()
     put(store, 0, 6)
-    for info in list(store.list("acme/data/")) + list(store.list("acme/index/")):
+    for info in [*store.list("acme/data/"), *store.list("acme/index/"), *store.list("acme/runs/")]:
         store.delete(info.key)
     assert stored(store) == Stored()
 

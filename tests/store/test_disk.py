@@ -271,3 +271,25 @@ def test_opening_a_new_store_from_many_threads_makes_one(tmp_path: Path) -> None
             for store in pool.map(lambda n, path=path: DiskStore(path), range(6)):
                 store.put("k", b"x")
         assert files(path) == {"ranklog-store.json", "k="}
+
+
+@pytest.mark.parametrize(
+    "away", [lambda path: path.write_text("a file"), lambda path: path.mkdir()]
+)
+def test_a_store_that_has_gone_is_away_and_not_empty(
+    tmp_path: Path, away: Callable[[Path], Any]
+) -> None:
+    """An unmounted file system leaves its folder, in which nothing is to be found, nor written."""
+    store = DiskStore(tmp_path / "store")
+    store.put("acme/keys/1", b"x")
+    (tmp_path / "store").rename(tmp_path / "moved")
+    away(tmp_path / "store")
+    for use in (
+        lambda: store.get("acme/keys/1"),
+        lambda: list(store.list("acme/")),
+        lambda: list(store.list_folders("acme/")),
+        lambda: store.put("acme/keys/2", b"y"),
+    ):
+        with pytest.raises(Unavailable, match="not there any more"):
+            use()
+    assert not list((tmp_path / "store").rglob("*"))

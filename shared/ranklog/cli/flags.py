@@ -148,8 +148,8 @@ SEARCH = (
     Flag("--cursor", "the next page: the cursor that the answer before gave", "CURSOR"),
     Flag(
         "--pin",
-        "keep what this answer looked at, under a name; with a name: that answer again, without what "
-        "came later",
+        "keep what this answer looked at, and print its PIN (pin-…); with that: the answer again, without "
+        "what came later",
         "PIN",
         optional=r"pin-[0-9a-f]{16}",
     ),

@@ -105,4 +105,9 @@ def _skipped(tasks: list[dict[str, Any]]) -> str:
 
 def _ranks(items: list[dict[str, Any]]) -> str:
     ranks = sorted({item["rank"] for item in items if item.get("rank") is not None})
-    return f"rank {shown_ranks(ranks)}" if ranks else f"{len(items)} streams"
+    others = len({item["stream"] for item in items if item.get("rank") is None})
+    named = [f"rank {shown_ranks(ranks)}"] if ranks else []
+    if others:
+        what = "other stream" if ranks else "stream"
+        named.append(f"{others} {what}" + ("s" if others > 1 else ""))
+    return " and ".join(named)

@@ -48,6 +48,9 @@ def compare_ranks(
                 hint="compare takes one of a run: NAME, NAME@LAUNCH, NAME~1, NAME~ok",
             )
     asked = _sides(runs, parse_ranks(ranks))
+    if not asked:
+        first.report.notes.append("nothing was read of any rank: there is nothing to compare")
+        return Listing([], _completeness(runs), first.report)
     most = max(_lines_of(run, rank) for run, rank in asked.values())
     if most > limits.COMPARE_COLUMN_LINES_MAX:
         raise BadInput(

@@ -17,7 +17,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from ranklog.errors import AlreadyExists, BadInput, Corrupt, NewerVersion, NotFound
+from ranklog.errors import (
+    AlreadyExists,
+    BadInput,
+    Corrupt,
+    NewerVersion,
+    NotFound,
+    Unavailable,
+)
 from ranklog.limits import TEMPORARY_AGE_S_MAX
 from ranklog.store.disk_files import place, sync_folder, translated, write_temporary
 from ranklog.store.disk_list import subfolders, walk
@@ -53,6 +60,7 @@ class DiskStore:
         target = self._path(key)
         if if_absent and target.exists():
             raise AlreadyExists(f"the object {key} is there already")
+        self._check_there()  # what is mounted here may have gone: nothing goes below its folder
         with translated(key):
             self._tidy()
             temporary = write_temporary(self._root / _TEMPORARY, data, sync=self._sync)
@@ -68,8 +76,12 @@ class DiskStore:
 
     def get(self, key: str) -> bytes:
         """See Store."""
-        with translated(key):
-            return self._path(key).read_bytes()
+        try:
+            with translated(key):
+                return self._path(key).read_bytes()
+        except NotFound:
+            self._check_there()
+            raise
 
     def get_range(self, key: str, start: int, length: int, *, if_match: str = "") -> bytes:
         """See Store. `if_match` is not looked at: see the module."""
@@ -90,6 +102,7 @@ class DiskStore:
         bare = prefix.encode(errors="surrogateescape")
         folder = bare[: bare.rfind(b"/") + 1]
         after = start_after.encode(errors="surrogateescape")
+        self._check_there()
         for encoded, path in walk(self._root / folder_path(folder), folder, bare, after):
             try:
                 key = encoded.decode()
@@ -102,6 +115,7 @@ class DiskStore:
         """See Store. A folder without an object is not there."""
         bare = prefix.encode(errors="surrogateescape")
         assert not bare or bare.endswith(b"/")
+        self._check_there()
         for name, path in sorted(subfolders(self._root / folder_path(bare), b"")):
             if next(walk(path, b"", b"", b""), None) is not None:
                 yield prefix + name.decode(errors="surrogateescape")
@@ -128,6 +142,13 @@ class DiskStore:
     def local_path(self, key: str) -> Path | None:
         """The file, whether it is there or not."""
         return self._path(key)
+
+    def _check_there(self) -> None:
+        """Raises Unavailable where the store itself has gone, so that no object of it is taken for deleted."""
+        if not (self._root / MARKER).is_file():
+            raise Unavailable(
+                f"the store {self._root} is not there any more", hint="mount or restore its folder"
+            )
 
     def _path(self, key: str) -> Path:
         return self._root / object_path(check_key(key))
