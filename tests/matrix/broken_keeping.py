@@ -38,6 +38,7 @@ def replaces_not_transitive() -> None:
 @breaks(
     "a reader ignores what another index replaces",
     Injection(f.INGEST, "index.put", f.STALL_BEFORE),
+    seed=1,
 )
 def replaced_not_ignored() -> None:
     def held(found: Any) -> set[str]:
