@@ -217,6 +217,15 @@ def test_a_rank_is_not_absent_where_retention_removed_the_hour(
     assert (judged.absent, judged.state) == (absent, "behind" if absent else "complete")
 
 
+@pytest.mark.parametrize("window", [RUN, Window(11, None), Window(11, 13, 13 * HOUR_NS)])
+def test_a_rank_is_absent_where_more_was_read_than_retention_removed(window: Window) -> None:
+    """Its later lines may be on their way."""
+    here = replace(STREAM, world_size=2, rank=0)
+    said = entry((0, 1), hour=11, stream=here, end=1)
+    judged = judge([said], window, gone=_gone(1, 11, RETENTION))
+    assert (judged.absent, judged.state) == ([1], "behind")
+
+
 def test_a_world_larger_than_any_claims_nothing() -> None:
     lying = replace(STREAM, world_size=2**62, rank=0)
     assert judge([entry((0, 1), end=1, stream=lying)], RUN).state == "complete"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ class Hours(Protocol):
     @property
     def whole(self) -> bool: ...
     def has(self, hour: int) -> bool: ...
+    def within(self, hours: Set[int]) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +66,17 @@ class Gone:
         ]
 
     def ranks(self, window: Hours) -> dict[tuple[str, str, int], set[int]]:
-        """Ranks, by attempt, of which retention removed lines of the hours that were read: they are not
-        absent."""
-        found: dict[tuple[str, str, int], set[int]] = {}
+        """Ranks, by attempt, of which retention removed lines of every hour that was read: they are not absent.
+        Of an hour without such lines, or of all that is to come, nobody knows what is on its way."""
+        hours: dict[tuple[str, str, int, int], set[int]] = {}
         for item in self.expired(window):
-            if item.rank is not None:
-                found.setdefault((item.run, item.launch, item.attempt), set()).add(item.rank)
+            if item.rank is not None and item.hour is not None:
+                place = (item.run, item.launch, item.attempt, item.rank)
+                hours.setdefault(place, set()).add(item.hour)
+        found: dict[tuple[str, str, int], set[int]] = {}
+        for (run, launch, attempt, rank), removed in hours.items():
+            if window.within(removed):
+                found.setdefault((run, launch, attempt), set()).add(rank)
         return found
 
 

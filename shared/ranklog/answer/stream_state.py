@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -39,6 +39,12 @@ class Window:
 
     def has(self, hour: int) -> bool:
         return (self.low is None or hour >= self.low) and (self.high is None or hour < self.high)
+
+    def within(self, hours: Set[int]) -> bool:
+        """Whether it has no hour but these."""
+        if self.low is None or self.high is None:
+            return False
+        return self.high - self.low <= len(hours) and hours >= set(range(self.low, self.high))
 
     def part_of(self, first: int, last: int) -> range:
         """Those of the hours first..last that were read."""
