@@ -8,13 +8,12 @@ markers of launches tell. They are only listed where such a segment is found, or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from ranklog import limits
 from ranklog.client.catalog import Launch, Listing
+from ranklog.client.side_by_side import side_by_side
 from ranklog.layout import keys
 from ranklog.layout.bundle import COMPACTED, object_key
 from ranklog.layout.index import SegmentIndex
@@ -23,9 +22,6 @@ from ranklog.model.tombstone import Tombstones
 
 if TYPE_CHECKING:
     from ranklog.client.reader import Reader
-
-A = TypeVar("A")
-B = TypeVar("B")
 
 _LATE = f"{keys.LATE}/"
 
@@ -77,16 +73,8 @@ def _told(reader: Reader, launch: Launch, folders: Sequence[str]) -> dict[str, s
 def list_all_launches(reader: Reader) -> list[Launch]:
     """Every launch of the tenant, in order of names."""
     catalog = reader.catalog
-    names = _at_once(catalog.run_launches, catalog.run_names())
-    return _at_once(lambda one: catalog.launch(*one), [one for some in names for one in some])
-
-
-def _at_once(call: Callable[[A], B], items: Sequence[A]) -> list[B]:
-    width = min(limits.INDEX_GETS_IN_FLIGHT_MAX, len(items))
-    if width <= 1:
-        return [call(one) for one in items]
-    with ThreadPoolExecutor(width, thread_name_prefix="ranklog-list") as pool:
-        return list(pool.map(call, items))
+    names = side_by_side(catalog.run_launches, catalog.run_names())
+    return side_by_side(lambda one: catalog.launch(*one), [one for some in names for one in some])
 
 
 # --- segments without an index ---------------------------------------------------------------------
@@ -187,7 +175,7 @@ def _segments(reader: Reader, listing: Listing) -> list[str]:
     low = "" if not from_ns or from_ns < 0 else keys.day_text(from_ns)
     high = "~" if to_ns is None or to_ns <= 0 else keys.day_text(to_ns - 1)
     chosen = [day for day in days if day == _LATE or low <= day.rstrip("/") <= high]
-    pages = _at_once(lambda day: [item.key for item in reader.store.list(prefix + day)], chosen)
+    pages = side_by_side(lambda day: [item.key for item in reader.store.list(prefix + day)], chosen)
     return [
         key
         for page in pages

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from ranklog import limits
 from ranklog.answer.manifests import Piece, declared_ranks, leading, merge
 from ranklog.answer.runs import Told
 from ranklog.client.catalog import Launch
+from ranklog.client.side_by_side import side_by_side
 from ranklog.errors import Corrupt, RanklogError
 from ranklog.layout import keys
 from ranklog.store.protocol import Store
-
-In = TypeVar("In")
-Out = TypeVar("Out")
 
 
 @dataclass(slots=True)
@@ -35,7 +31,7 @@ def load_manifests(
 ) -> Manifests:
     """What the processes of these (run, launch) said; `whole`: every rank, not only the leading one."""
     wanted = sorted(set(launches))
-    listed = _together(lambda launch: _names(store, tenant, *launch), wanted)
+    listed = side_by_side(lambda launch: _names(store, tenant, *launch), wanted)
     result = Manifests()
     chosen: list[tuple[str, str, keys.ManifestName]] = []
     for (run, launch), names in zip(wanted, listed, strict=True):
@@ -48,7 +44,7 @@ def load_manifests(
             picked = sorted(picked)[-limits.MANIFEST_PIECES_READ_MAX :]
         chosen += [(run, launch, name) for name in picked]
     pieces: dict[tuple[str, str], list[Piece]] = {launch: [] for launch in wanted}
-    read = _together(lambda item: _read(store, tenant, *item), chosen)
+    read = side_by_side(lambda item: _read(store, tenant, *item), chosen)
     for (run, launch, name), found in zip(chosen, read, strict=True):
         if isinstance(found, str):
             result.warnings.append(found)
@@ -88,12 +84,3 @@ def _read(store: Store, tenant: str, run: str, launch: str, name: keys.ManifestN
         return store.get(key)
     except RanklogError as error:
         return f"a piece of the manifest could not be read: {error.message}"
-
-
-def _together(do: Callable[[In], Out], items: Sequence[In]) -> list[Out]:
-    """In order, many at once where there are many."""
-    width = min(limits.INDEX_GETS_IN_FLIGHT_MAX, len(items))
-    if width <= 1:
-        return [do(item) for item in items]
-    with ThreadPoolExecutor(width, thread_name_prefix="ranklog-manifest") as pool:
-        return list(pool.map(do, items))

@@ -17,6 +17,7 @@ from ranklog.client.pins import load_pin
 from ranklog.client.reader import Reader
 from ranklog.client.scope import Scope, load_scope
 from ranklog.client.search import Search
+from ranklog.compact.streams import all_hidden
 from ranklog.delete.actions import Action, record_action
 from ranklog.delete.merging import merge_tombstones
 from ranklog.delete.retention import Policy, load_policy
@@ -250,7 +251,7 @@ def _is_over(index: SegmentIndex, hidden: Tombstones, policy: Policy, now_ns: in
     """Whether nobody needs it. What says more than its rows (a merge, which keeps what it replaced replaced;
     notes of streams) is kept for a while after the floor has passed it by."""
     head = index.head
-    if any(difference(entry.ranges, hidden.hidden(entry)) for entry in head.streams):
+    if not all_hidden(head, hidden.hidden):
         return False
     if head.segment is not None and not head.replaces:
         return True
