@@ -57,6 +57,12 @@ def test_two_places_or_a_tenant_of_an_api_are_refused(
         source_of(arguments, environ)
 
 
+@pytest.mark.parametrize("arguments", [given(store=""), given(api="")])
+def test_a_place_that_is_given_as_nothing_is_refused(arguments: argparse.Namespace) -> None:
+    with pytest.raises(BadInput, match="names nothing"):
+        source_of(arguments, STORE)
+
+
 def test_the_local_store_is_in_the_data_directory() -> None:
     assert local_store({}) == Path.home() / ".local" / "share" / "ranklog"
     assert local_store({"XDG_DATA_HOME": "relative"}) == local_store({})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranklog.answer.render import render_time
@@ -24,11 +25,13 @@ _REMARKS_SHOWN = 20
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Import, say what each file was taken for. 2 if a file could not be imported."""
-    if not arguments.run:
-        raise BadInput("an import needs the name of its run", hint="--run NAME")
-    _check_name(arguments.run)
     if not arguments.path_words:
         raise BadInput("import what?", hint="name files, folders, or - for standard input")
+    if not arguments.run:
+        lacking = [path for path in arguments.path_words if path != "-" and not Path(path).exists()]
+        also = f"; and there is no {lacking[0]}" if lacking else ""
+        raise BadInput(f"an import needs the name of its run{also}", hint="--run NAME")
+    _check_name(arguments.run)
     if arguments.rank is not None and arguments.rank_from is not None:
         raise BadInput("--rank and --rank-from both name the rank", hint="give one of them")
     store, tenant = open_store_of(arguments, create=True)

@@ -47,6 +47,7 @@ def source_of(
     tenant = DEFAULT_TENANT if given_tenant is None else given_tenant
     store, api = arguments.store, getattr(arguments, "api", None)
     names = "--store and --api"
+    refuse_empty(arguments, "store", "api")
     if not store and not api:
         store, api = environ.get("RANKLOG_STORE"), environ.get("RANKLOG_API")
         names = "$RANKLOG_STORE and $RANKLOG_API"
@@ -65,6 +66,13 @@ def source_of(
     if config.api and (not config.store or (asks and config.key)):
         return Source(None, config.api, tenant, configured=config)
     return Source(config.store, None, tenant, configured=config)
+
+
+def refuse_empty(arguments: argparse.Namespace, *options: str) -> None:
+    """A place that is given as "", as by a shell's variable that nobody set, is not the usual one."""
+    for option in options:
+        if getattr(arguments, option, None) == "":
+            raise BadInput(f"--{option} names nothing", hint=f"--{option} URL, or leave it out")
 
 
 def at_source(command: str, arguments: argparse.Namespace) -> str:

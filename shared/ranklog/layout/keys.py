@@ -56,8 +56,8 @@ def encode_name(name: str) -> str:
         text = "%2E" + text[1:]
     if len(text) > NAME_BYTES_MAX:
         raise BadInput(
-            f"name of {len(text)} bytes (percent-encoded): {name[:40]}…",
-            hint=f"at most {NAME_BYTES_MAX}",
+            f"the name {name[:40]}… is too long: {len(text)} bytes (percent-encoded)",
+            hint=f"a name has at most {NAME_BYTES_MAX}",
         )
     return text
 
