@@ -55,8 +55,8 @@ def say(one: Producer, *texts: str) -> None:
         one.emit(20, one.site_number("a.py", 1, None, None), text)
 
 
-def texts(tmp_path: Path) -> list[str]:
-    return [line.text for line in lines_in(tmp_path / "stream")]
+def texts(tmp_path: Path, place: str = "stream") -> list[str]:
+    return [line.text for line in lines_in(tmp_path / place)]
 
 
 def test_what_is_sent_is_acknowledged(tmp_path: Path, stream: DiskStream) -> None:
@@ -86,6 +86,47 @@ def test_a_sink_that_is_down_delays_and_loses_nothing(
     assert collector.finish(5.0) == 0
     assert texts(tmp_path) == ["a"]
     one.close()
+
+
+def test_where_frames_go_elsewhere_nobody_misses_those_before_them(tmp_path: Path) -> None:
+    one = producer(tmp_path)
+
+    def send(place: str, text: str) -> list[tuple[str, int]]:
+        say(one, text)
+        one.flush(0.0)
+        out = DiskStream(tmp_path / place, sync=False)
+        Collector(tmp_path / "spool", out, destination=place).finish(1.0)
+        frames = [decode_frame(record.data) for record in out.read()]
+        return [(frame.agent, frame.number) for frame in frames]
+
+    [(first, number), *_] = send("a", "to a")
+    assert number == 0
+    assert [agent for agent, _ in send("a", "to a again")] == [first] * 2
+    [(other, number)] = send("b", "to b")
+    assert (number, other != first) == (0, True)
+    one.close()
+    assert texts(tmp_path, "a") == ["to a", "to a again"]
+    [line] = [line for line in lines_in(tmp_path / "b") if line.channel == "logging"]
+    assert (line.text, line.seq) == ("to b", 2)  # the same stream, and its seqs go on
+
+
+def test_frames_that_wait_are_sent_as_they_are_wherever_they_go(
+    tmp_path: Path, stream: DiskStream
+) -> None:
+    one = producer(tmp_path)
+    say(one, "a")
+    down = Flaky(stream, [Unavailable("down")] * 10_000)
+    folder = tmp_path / "spool"
+    first = Collector(folder, down, destination="a")
+    first.finish(0.2)
+    say(one, "b")
+    one.close()
+
+    assert Collector(folder, stream, destination="b").finish(1.0) == 0
+    frames = [decode_frame(record.data) for record in stream.read()]
+    assert [frame.number for frame in frames] == list(range(len(frames)))
+    assert {frame.agent for frame in frames} == {first.ledger.framer.agent}
+    assert texts(tmp_path) == ["a", "b"]
 
 
 def test_finish_gives_up_in_time_and_the_spool_keeps_the_lines(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from ranklog.produce import spool
-from ranklog.produce.starting import is_known_kind, resolved, spool_of
+from ranklog.produce import spool, trouble
+from ranklog.produce.starting import is_known_kind, resolved, spool_of, take_spool
 
 
 @pytest.mark.parametrize(
@@ -43,21 +43,57 @@ def test_a_relative_directory_is_the_jobs_and_not_the_agents(destination: str, s
     assert resolved(destination) == same.format(here=os.getcwd())
 
 
-def test_beside_an_agent_that_sends_elsewhere_a_job_has_a_spool_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "spool"
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    usual = tmp_path / "spool"
+    monkeypatch.setattr(spool, "default_spool", lambda environ: usual)
+    return usual
+
+
+def test_beside_an_agent_that_sends_elsewhere_a_job_has_a_spool_of_its_own(folder: Path) -> None:
     folder.mkdir()
-    monkeypatch.setattr(spool, "default_spool", lambda environ: folder)
-    (folder / spool.AGENT_STATUS).write_text(json.dumps({"destination": "/logs/a"}))
+    spool.say_whose(folder, "/logs/a")
+    _age(folder)
 
     assert spool_of("/logs/b", {}) == folder  # that agent has ended
     with spool.collector_lock(folder):
         assert spool_of("/logs/a", {}) == folder
-        assert spool_of("/logs/b", {}).parent == tmp_path
+        assert spool_of("/logs/b", {}).parent == folder.parent
         assert spool_of("/logs/b", {}) == spool_of("/logs/b", {}) != folder
         assert spool_of("/logs/b", {"RANKLOG_SPOOL": str(folder)}) == folder
         assert spool_of(None, {}) == folder
+
+
+def test_of_two_that_take_the_usual_spool_for_two_places_only_one_gets_it(folder: Path) -> None:
+    assert take_spool("/logs/a", {}) == folder  # no agent yet, and nobody announced
+    assert take_spool("/logs/b", {}).parent == folder.parent
+    assert take_spool("/logs/b", {}) == take_spool("/logs/b", {}) != folder
+    assert take_spool("/logs/a", {}) == folder == take_spool(None, {})
+
+
+def test_lines_that_wait_for_one_destination_are_not_sent_to_another(
+    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trouble, "counts", Counter())
+    folder.mkdir()
+    (folder / "0123456789abcdef.process").write_text("{}")
+
+    assert take_spool("/logs/a", {}) == folder  # nobody said whose they are
+    _age(folder)
+    assert take_spool("/logs/b", {}) != folder
+    assert f"lines of before wait in {folder} for /logs/a" in capfd.readouterr().err
+    (folder / "0123456789abcdef.process").unlink()
+    assert take_spool("/logs/b", {}) == folder
+    assert spool.whose(folder) == "/logs/b"
+
+
+def test_to_ask_for_a_spool_changes_nothing(folder: Path) -> None:
+    assert spool_of("/logs/a", {}) == folder
+    assert not folder.exists()
+
+
+def _age(folder: Path) -> None:
+    os.utime(folder / spool.DESTINATION, (1.0, 1.0))
 
 
 def test_why_an_agent_can_not_work_is_told_to_who_waits(tmp_path: Path) -> None:

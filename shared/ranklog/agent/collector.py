@@ -63,9 +63,13 @@ class Collector:
         sink: Sink | SingleSink,
         options: Options | None = None,
         *,
+        destination: str = "",
         boot: str | None = None,
     ) -> None:
-        """`boot` names this run of the operating system. Raises OSError where the log can't be."""
+        """`destination` names what `sink` sends to, `boot` this run of the operating system.
+
+        Raises OSError where the log can't be.
+        """
         self._folder = folder
         self.options = options or Options()
         self._host, self._tail = self.options.host, self.options.tail
@@ -73,7 +77,7 @@ class Collector:
         self._endings = Endings(folder)
         admission = Admission()
         boot = boot_id() if boot is None else boot
-        self.ledger = Ledger(folder, boot, self.options.quota_bytes, admission)
+        self.ledger = Ledger(folder, boot, self.options.quota_bytes, admission, destination)
         self.sender = Sender(
             self.ledger.wal,
             sink,

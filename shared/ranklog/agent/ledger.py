@@ -39,10 +39,18 @@ class _Uncommitted:
 class Ledger:
     """One spool's framer and log. `before`: processes by an agent of another boot, if it was one."""
 
-    def __init__(self, folder: Path, boot: str, quota_bytes: int, admission: Admission) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        boot: str,
+        quota_bytes: int,
+        admission: Admission,
+        destination: str = "",
+    ) -> None:
         """Go on with the log, or begin as another agent where it is of another boot, or lost.
 
-        Raises OSError where the log can't be.
+        Where all was sent to another destination, the frames that come are another agent's: nobody
+        looks for those before them there. Raises OSError where the log can't be.
         """
         self.wal = Wal(folder / "wal")
         self.quota_bytes = quota_bytes
@@ -57,17 +65,18 @@ class Ledger:
         self._untold: Counter[tuple[Stream, str]] = Counter()
         known = self.section("agent")
         self.is_continued = known.get("boot") == boot
-        if self.is_continued:
+        is_elsewhere = known.get("destination", "") != destination
+        if self.is_continued and (self.wal.unsent or not is_elsewhere):
             self.framer = Framer(known["id"], dict(self.section("chains")))
+            if is_elsewhere:
+                self.wal.append([], {"agent": {"destination": destination}})
             return
         self.framer = Framer(spool.new_incarnation())
-        forgotten = {
-            section: dict.fromkeys(members)
-            for section, members in self.wal.state.items()
-            if section != "agent"
-        }
-        agent = {"boot": boot, "id": self.framer.agent}
-        self.before = dict(self.section("processes"))
+        if not self.is_continued:
+            self.before = dict(self.section("processes"))
+        sections = ["chains"] if self.is_continued else self.wal.state.keys() - {"agent"}
+        forgotten = {name: dict.fromkeys(self.section(name)) for name in sections}
+        agent = {"boot": boot, "id": self.framer.agent, "destination": destination}
         self.wal.append([], {**forgotten, "agent": agent})
 
     def section(self, name: str) -> Mapping[str, Any]:

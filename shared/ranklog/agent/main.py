@@ -74,7 +74,7 @@ def run(
 ) -> None:
     """Work until nobody logs any more (IDLE_S; with `stay` for as long as it takes until somebody does),
     `stop` is set, or there is no way out."""
-    collector = Collector(folder, sink, options)
+    collector = Collector(folder, sink, options, destination=destination)
     sending = SendingThread(collector.sender)
     started_at, told_at = time.time(), 0.0
     busy_at = time.monotonic()
@@ -147,11 +147,13 @@ def work(
                     return 0  # another one does it
                 continue
             (folder / "collector.lock").write_text(str(os.getpid()))
+            with contextlib.suppress(OSError):  # a full disk: lines matter more
+                spool.say_whose(folder, destination)
             # Not before: who attaches to another agent need not import what sends.
             sink = sink or open_sink(destination, os.environ)
             spool.tell_agent_error(folder, None)
             if once:
-                collector = Collector(folder, sink, options)
+                collector = Collector(folder, sink, options, destination=destination)
                 left = collector.finish(timeout_s=ONCE_S)
                 return 1 if left or collector.sender.refused else 0
             run(folder, sink, stop, options, destination, stay=stay)

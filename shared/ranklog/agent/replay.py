@@ -18,6 +18,7 @@ from ranklog.agent.settings import options_from
 from ranklog.agent.sinks import Sink, is_refused, open_sink
 from ranklog.errors import BadInput, Unavailable
 from ranklog.produce import spool
+from ranklog.produce.starting import resolved
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def replay(
         if any(spool.is_alive(one.pid, one.start) for one in spool.announced(folder)):
             raise Unavailable(f"processes of {folder} run still", hint="start an agent for it")
         before = _replay_refused(kept, sink, timeout_s)
-        collector = Collector(folder, sink, options)
+        collector = Collector(folder, sink, options, destination=resolved(destination))
         left = collector.drain(max(0.0, until - time.monotonic()))
         sender = collector.sender
         collector.close()

@@ -12,9 +12,9 @@ from urllib.parse import unquote, urlsplit
 
 from ranklog.cli.config import read_config
 from ranklog.cli.console import Console
-from ranklog.cli.source import local_store
+from ranklog.cli.source import local_store, refuse_empty
 from ranklog.errors import BadInput
-from ranklog.produce.starting import KINDS_NAMED, is_known_kind, resolved
+from ranklog.produce.starting import KINDS_NAMED, is_known_kind, resolved, take_spool
 
 # A destination that is far away is waited for as long as `ranklog.init` waits at the end of a process.
 FAR_S = 5.0
@@ -42,7 +42,11 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     tenant = arguments.tenant or tenant_at(destination, os.environ)
     if wrong := contradiction(tenant, destination, os.environ):
         raise BadInput(wrong)
-    spool = Path(arguments.spool) if arguments.spool else spool_for(destination, os.environ)
+    spool = (
+        Path(arguments.spool)
+        if arguments.spool
+        else spool_for(destination, os.environ, choose=take_spool)
+    )
     job = Job(
         words=words,
         folder=spool.absolute(),
@@ -84,6 +88,7 @@ def _lacking(config: Path) -> str:
 
 def _destination(arguments: argparse.Namespace) -> tuple[str | None, str | None]:
     """Where lines go, and the store, where it is one: then the command ends with all searchable."""
+    refuse_empty(arguments, "store", "destination")
     if arguments.destination and arguments.store:
         raise BadInput("--destination and --store name two places", hint="say which")
     if arguments.destination:

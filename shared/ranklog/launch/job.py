@@ -7,7 +7,7 @@ import secrets
 import socket
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from ranklog.launch.starters import MPI, starter_of
 from ranklog.produce import spool
 from ranklog.produce.identity import Identity, identify
 from ranklog.produce.launch_name import names_launch
+from ranklog.produce.starting import resolved, spool_of
 from ranklog.produce.surroundings import here, tell_if_alone
 
 # How long the agent has, after the job, to deliver where the command promises it.
@@ -71,14 +72,20 @@ def identity_of(
     return identify(environ, around, tenant=tenant, run=run, launch=launch)
 
 
-def spool_for(destination: str | None, environ: Mapping[str, str]) -> Path:
-    """The folder to spool in: an agent has one destination, so one that is given has its own folder."""
-    folder = spool.default_spool(environ)
+def spool_for(
+    destination: str | None,
+    environ: Mapping[str, str],
+    choose: Callable[[str | None, Mapping[str, str]], Path] = spool_of,
+) -> Path:
+    """The folder to spool in: an agent has one destination, so one that is given has its own folder.
+
+    `choose`: `take_spool` where a job will log into it.
+    """
     usual = environ.get("RANKLOG_DESTINATION")
     named = "RANKLOG_SPOOL" in environ and not usual
-    if named or destination is None or destination == usual:
-        return folder
-    return spool.beside(folder, destination)
+    if named or destination is None or (usual and destination == resolved(usual)):
+        return choose(destination, environ)
+    return spool.beside(spool.default_spool(environ), destination)
 
 
 def run_job(job: Job) -> int:

@@ -28,7 +28,7 @@ from ranklog.produce.hooks import Hooks
 from ranklog.produce.identity import identify, tenant_at
 from ranklog.produce.key_tenant import contradiction
 from ranklog.produce.producer import Producer
-from ranklog.produce.starting import KINDS_NAMED, is_known_kind, resolved, spool_of
+from ranklog.produce.starting import KINDS_NAMED, is_known_kind, resolved, take_spool
 from ranklog.produce.surroundings import forget_other_host, here, tell_if_alone
 from ranklog.produce.values import clean_metadata, text_of
 
@@ -226,7 +226,7 @@ def init(
         os.environ.setdefault("RANKLOG_LAUNCH", identity.launch)
         launched = os.environ.get("RANKLOG_LAUNCHED") == "1"
         wanted = None if launched else _destination(destination)
-        folder = Path(spool_dir) if spool_dir is not None else spool_of(wanted, os.environ)
+        folder = Path(spool_dir) if spool_dir is not None else take_spool(wanted, os.environ)
         said = clean_metadata(metadata or {})
         try:
             producer = Producer(folder.absolute(), identity, launched=launched, metadata=said)

@@ -9,6 +9,8 @@
     <incarnation>.acked     how far the collector delivered: offset and records, two uint64
     <incarnation>.refused   of these, lines that the destination refused: uint64
     collector.lock          held by the one collector of the folder; its pid, for people
+    destination             where its lines go: said by who takes the folder, and by its agent
+    taking.lock             held while somebody looks whose the folder is
     agent.status            JSON: what the collector does, where it sends
     agent.error             why the last one that was started could not work
     agent.denied            why the destination refuses whatever is sent; told anew while it does
@@ -37,6 +39,7 @@ JOURNAL = "logging"  # the channel of the SDK's lines, and the journal's name am
 # The ring's name is a whole path, on tmpfs if there is room; a process may have none.
 DEFS, RING = "defs", "ring"
 AGENT_STATUS, AGENT_ERROR, AGENT_DENIED = "agent.status", "agent.error", "agent.denied"
+DESTINATION = "destination"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +162,38 @@ def announced(spool: Path, known: Container[str] = ()) -> Iterator[ProcessFiles]
             continue
 
 
+def whose(folder: Path) -> str:
+    """The destination whose spool it is, or was the last; "" where nobody has said."""
+    try:
+        return (folder / DESTINATION).read_text()
+    except (OSError, ValueError):
+        return ""
+
+
+def said_whose_s(folder: Path) -> float:
+    """When that was said, in seconds of the wall clock; 0.0 where nobody has."""
+    try:
+        return (folder / DESTINATION).stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def say_whose(folder: Path, destination: str) -> None:
+    """From now on it is this destination's. Raises OSError."""
+    partial = folder / f".{DESTINATION}.{os.getpid()}.partial"
+    with os.fdopen(open_append(partial), "w") as file:
+        file.write(destination)
+    partial.rename(folder / DESTINATION)
+
+
+def has_left(folder: Path) -> bool:
+    """Whether it holds a process's files: one that runs, or whose lines are not delivered."""
+    return next(folder.glob("*.process"), None) is not None
+
+
 def agents_destination(folder: Path) -> str:
     """Where the agent sends that works on the folder; "" where none does, or it has not said yet."""
-    try:
-        said = json.loads((folder / AGENT_STATUS).read_text())["destination"]
-    except (OSError, ValueError, TypeError, KeyError):
-        return ""
-    return str(said) if has_collector(folder) else ""
+    return whose(folder) if has_collector(folder) else ""
 
 
 def tell_agent_error(folder: Path, error: object | None) -> None:

@@ -5,12 +5,17 @@ One agent works a spool, and sends to one place: a job that sends elsewhere has 
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ranklog.produce import spool
+from ranklog.produce import spool, trouble
 
+# Who took a spool has announced its first process by then.
+ANNOUNCED_S = 10.0
 KINDS = ("file", "http", "https", "kinesis", "s3", "store")
 KINDS_NAMED = "a directory, file:///…, kinesis://STREAM, https://…, s3://bucket or store:DIR"
 
@@ -40,12 +45,54 @@ def resolved(destination: str) -> str:
 
 
 def spool_of(destination: str | None, environ: Mapping[str, str]) -> Path:
-    """The usual folder, or one beside it where an agent works that sends elsewhere."""
+    """The usual folder, or one beside it where that is another destination's. Changes nothing."""
     folder = spool.default_spool(environ)
     if destination is None or environ.get("RANKLOG_SPOOL"):
         return folder
-    other = spool.agents_destination(folder)
-    return folder if other in ("", destination) else spool.beside(folder, destination)
+    return _own(folder, resolved(destination), spool.whose(folder))
+
+
+def take_spool(destination: str | None, environ: Mapping[str, str]) -> Path:
+    """`spool_of`, whose folder is now of this destination; who comes with another one sees it."""
+    folder = spool.default_spool(environ)
+    if destination is None or environ.get("RANKLOG_SPOOL"):
+        return folder
+    destination = resolved(destination)
+    with contextlib.suppress(OSError):  # told by who needs to write there
+        spool.make_spool(folder)
+        with _one_at_a_time(folder):
+            chosen = _own(folder, destination, whose := spool.whose(folder))
+            if chosen == folder:
+                spool.say_whose(folder, destination)
+            elif not spool.has_collector(folder) and spool.has_left(folder):
+                trouble.once(
+                    "left",
+                    f"lines of before wait in {folder} for {whose}; "
+                    f"ranklog replay {folder} --destination … sends them",
+                )
+        return chosen
+    return folder
+
+
+def _own(folder: Path, destination: str, whose: str) -> Path:
+    if whose in ("", destination):
+        return folder
+    is_theirs = (
+        spool.has_collector(folder)
+        or spool.has_left(folder)
+        or time.time() - spool.said_whose_s(folder) < ANNOUNCED_S
+    )
+    return spool.beside(folder, destination) if is_theirs else folder
+
+
+@contextlib.contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    fd = spool.open_append(folder / "taking.lock")
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
 
 
 def _kind(destination: str) -> str:
