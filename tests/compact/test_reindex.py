@@ -5,9 +5,19 @@ from __future__ import annotations
 import pytest
 
 from ranklog.client import Client
+from ranklog.client.audit import audit
+from ranklog.client.reader import local_reader
 from ranklog.compact.reindex import reindex
+from ranklog.errors import Unavailable
+from ranklog.ingest import parts
+from ranklog.ingest.batch import ingest_batch
+from ranklog.limits import HOUR_NS, ORPHAN_AGE_S_MAX, SECOND_NS
+from ranklog.model.record import Record as StreamRecord
+from ranklog.store.protocol import Store
+from ranklog.stream.frames import encode_frame
 from tests.compact.stores import (
     GRACE_NS,
+    LATER,
     SteppedStore,
     answered,
     compact,
@@ -16,6 +26,7 @@ from tests.compact.stores import (
 )
 from tests.compact.test_points import ingest_points, points_of
 from tests.corpus_lines import BOUNDS, TENANT, random_corpus
+from tests.ingest.frames import T0, Row, make_frame, stream
 from tests.point_frames import Record, point_frame
 
 CORPUS = random_corpus(21, batches=4, rows=30)
@@ -96,6 +107,54 @@ def test_what_a_merge_replaced_is_not_brought_back(store: SteppedStore) -> None:
     report = reindex(store, TENANT)
     assert report.written == [] and report.answered == sorted(segments)
     check(store)
+
+
+@pytest.fixture
+def halved(monkeypatch: pytest.MonkeyPatch) -> SteppedStore:
+    """A batch of two hours is cut off before its last index, and comes again in halves, which file the rows
+    of the smaller hour elsewhere."""
+    store, put = SteppedStore(), parts.put_index
+
+    def put_own(of: Store, key: str, data: bytes) -> bool:
+        if "/late/" in key:
+            raise Unavailable("not now")
+        return put(of, key, data)
+
+    records = [
+        StreamRecord(
+            encode_frame(
+                make_frame(
+                    [Row(f"line {hour} {n}", ts=T0 + hour * HOUR_NS + n) for n in range(count)],
+                    first_seq={stream(): first},
+                    number=hour,
+                )
+            ),
+            LATER,
+            f"{hour}",
+        )
+        for hour, first, count in ((0, 0, 20), (1, 20, 10))
+    ]
+    with monkeypatch.context() as broken, pytest.raises(Unavailable):
+        broken.setattr(parts, "put_index", put_own)
+        ingest_batch(records, store=store, source="k", first="0", last="1")
+    for one in records:
+        ingest_batch([one], store=store, source="k", first=one.sequence, last=one.sequence)
+    return store
+
+
+def test_a_segment_whose_rows_are_in_another_folder_gets_no_index(halved: SteppedStore) -> None:
+    [left] = halved.names("data/late/")
+    assert halved.names("index/late/") == []
+    report = reindex(halved, TENANT)
+    assert report.written == [] and report.answered == [left]
+    found = audit(local_reader(halved, TENANT))
+    assert (found.state, found.segments) == ("verified", [])
+
+
+def test_a_folder_of_which_nothing_was_committed_is_emptied_too(halved: SteppedStore) -> None:
+    halved.clock_ns += (ORPHAN_AGE_S_MAX + 1) * SECOND_NS
+    assert compact(halved).orphans == 1
+    assert halved.names("data/late/") == []
 
 
 def test_compacted_segments_are_found_again_and_points_too(store: SteppedStore) -> None:

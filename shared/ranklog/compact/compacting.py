@@ -68,7 +68,7 @@ class Compactor:
         report = CompactReport()
         pinned = read_pins(self.store, self.tenant)
         wanted = None if hours is None else set(hours)
-        for folder in list(folders(self.store, self.tenant)):
+        for folder in self._folders(every=wanted is None):
             if folder.index_prefix <= after or not (wanted is None or folder.hour in wanted):
                 continue
             if report.folders and not has_time():
@@ -79,6 +79,14 @@ class Compactor:
         if wanted is None:
             self._old(report)
         return report
+
+    def _folders(self, *, every: bool) -> list[Folder]:
+        """Those that hold an index, and where `every` is asked for those that hold a segment alone, whose index
+        was never put. In order of `index_prefix`."""
+        found = set(folders(self.store, self.tenant))
+        if every:
+            found |= set(folders(self.store, self.tenant, kind="data"))
+        return sorted(found, key=lambda folder: folder.index_prefix)
 
     def _folder(self, folder: Folder, pinned: Pinned, report: CompactReport) -> None:
         report.folders += 1
