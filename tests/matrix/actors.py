@@ -11,8 +11,11 @@ from itertools import count as numbers
 from pathlib import Path
 from typing import Any
 
+from ranklog.access.meter import Meter
+from ranklog.access.seals import Seals
 from ranklog.agent.collector import Collector
-from ranklog.agent.sinks import KinesisSink
+from ranklog.agent.sealing import KEY_FILE, sealed
+from ranklog.agent.sinks import KinesisSink, Sink
 from ranklog.client.answer import Answer, CountAnswer
 from ranklog.client.deletion import delete, find_deletion
 from ranklog.client.local import Local
@@ -24,8 +27,11 @@ from ranklog.client.series_options import SeriesOptions
 from ranklog.client.words import Restrictions, read_query
 from ranklog.compact.compacting import Compactor
 from ranklog.delete.tombstones import load
+from ranklog.ingest import waiting
+from ranklog.ingest.allowance import Allowance
 from ranklog.ingest.batch import ingest_batch
 from ranklog.ingest.floors import Policies
+from ranklog.limits import SECOND_NS
 from ranklog.model.record import Record
 from ranklog.produce.identity import Identity
 from ranklog.produce.producer import Producer
@@ -36,7 +42,7 @@ from tests.matrix.boundary import Ages, Boundary, WatchedStore, acting
 from tests.matrix.machine import TENANT, Machine
 from tests.matrix.truth import SERIES, Asked, text_of
 
-_COMPACTORS = numbers(1)  # each a process of its own to the others
+_COMPACTORS, _METERS = numbers(1), numbers(1)  # each a process of its own to the others
 RUN, DOOMED, SCRATCH = "llama", "doomed", "scratch"
 TWIN = "twin"  # of one rank, which says things on its console, too
 LAUNCH = "1"
@@ -65,6 +71,16 @@ class Site:
     @property
     def spool(self) -> Path:
         return self.folder / "spool"
+
+    @property
+    def key_file(self) -> Path:
+        """The tenant's ingest key, where its frames need a MAC."""
+        return self.folder / "ingest.key"
+
+    def sink(self) -> Sink:
+        """Where agents send."""
+        kinesis = KinesisSink(self.stream_name, client=self.machine.kinesis)
+        return sealed(kinesis, {KEY_FILE: str(self.key_file)} if self.key_file.exists() else {})
 
     def store(self, boundary: Boundary) -> WatchedStore:
         """Step by step, and through the proxy where it has something to do."""
@@ -98,8 +114,7 @@ def produce(site: Site, boundary: Boundary, rank: int, ts: Sequence[int]) -> int
 def collect(site: Site, boundary: Boundary) -> int:
     """The agent of the host, until all that is in its spool is sent or it gives up; frames left."""
     with acting(boundary):
-        sink = KinesisSink(site.stream_name, client=site.machine.kinesis)
-        collector = Collector(site.spool, sink, boot="one")
+        collector = Collector(site.spool, site.sink(), boot="one")
         try:
             for _ in range(3):
                 while collector.poll(hurry=True):
@@ -111,20 +126,38 @@ def collect(site: Site, boundary: Boundary) -> int:
 
 def ingest(
     site: Site, boundary: Boundary, records: Sequence[Record], source: str, rules: int
-) -> int:
-    """The ingest function's work at a batch."""
+) -> set[tuple[str, str]]:
+    """The ingest function's work at a batch; source and sequence of what was set aside."""
     store = site.store(boundary)
     report = ingest_batch(
         records,
         store=store,
         rules=RULES[rules],
+        seals=Seals(store) if site.key_file.exists() else None,
+        allowance=_allowance(site, store) if site.key_file.exists() else None,
         policies=Policies(store),
         source=source,
         first=records[0].sequence,
         last=records[-1].sequence,
     )
-    assert report.bad == [], report.bad
-    return report.lines
+    return {(source, one.sequence) for one in report.bad}
+
+
+def release(site: Site, boundary: Boundary) -> None:
+    """What a pass of upkeep does with frames that wait for the quota."""
+    store = site.store(boundary)
+    allowance = _allowance(site, store)
+    waiting.release(store, TENANT, allowance=allowance, rules=RULES[0])
+    allowance.meter.flush()
+
+
+def _allowance(site: Site, store: WatchedStore) -> Allowance:
+    """Of a process that is new."""
+    clock = site.machine.clock
+    name = f"process {next(_METERS)}"
+    return Allowance(
+        Meter(store, clock_ns=clock, clock_s=lambda: clock() / SECOND_NS, process=name)
+    )
 
 
 def compact(site: Site, boundary: Boundary) -> dict[str, str]:

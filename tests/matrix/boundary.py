@@ -155,6 +155,8 @@ _KINDS = {
     "compaction": "lease",
     "config": "config",
     "quarantine": "quarantine",
+    "waiting": "waiting",
+    "usage": "usage",
 }
 
 

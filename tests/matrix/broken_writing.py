@@ -8,14 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from ranklog.access.seals import Seals, TenantSeals
+from ranklog.agent import framer, sealing
 from ranklog.agent.ledger import Ledger
 from ranklog.agent.sending import Sender
 from ranklog.agent.siblings import Siblings
 from ranklog.agent.sinks import TAKEN, is_refused
 from ranklog.compact import merge
 from ranklog.errors import Unavailable
-from ranklog.ingest import batch, commit, parts
+from ranklog.ingest import batch, commit, parts, quarantine, waiting
 from ranklog.ingest.hours import split_hours
+from ranklog.ingest.quarantine import BadFrame
 from ranklog.layout import build, keys
 from ranklog.model.index import SegmentRef
 from tests.matrix import faults as f
@@ -149,6 +152,33 @@ def filed_by_the_batch() -> None:
     put_in_place(batch, split_hours=shifted)
 
 
+@breaks("a frame that waits for its quota goes when it is stored", seed=63)
+def waiting_frames_go_first() -> None:
+    store_all = waiting.store_waiting
+
+    def first(store: Any, batch: Any, *more: Any) -> None:
+        held = {item.key: store.get(item.key) for item in batch}
+        for key in held:
+            store.delete(key)
+        store_all(_Held(store, held), batch, *more)
+
+    put_in_place(waiting, store_waiting=first)
+
+
+class _Held:
+    """A store beside objects that are in memory alone."""
+
+    def __init__(self, store: Any, held: dict[str, bytes]) -> None:
+        self._store, self._held = store, held
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def get(self, key: str) -> bytes:
+        data: bytes = self._held[key] if key in self._held else self._store.get(key)
+        return data
+
+
 # --- agents ---------------------------------------------------------------------------------------
 @breaks(
     "room in a ring is given back when the log has what was in it",
@@ -175,6 +205,36 @@ def marked_sent_before_taken() -> None:
         return [one if one.error and is_refused(one.error) else TAKEN for one in outcomes]
 
     put_in_place(Sender, _put=hopeful)
+
+
+@breaks("the MAC is computed when a frame is sent, not when it is spooled", seed=9)
+def sealed_when_spooled() -> None:
+    seal, known = sealing._seal, dict[bytes, bytes]()
+    put_in_place(sealing, _seal=lambda data, secret: known.setdefault(data, seal(data, secret)))
+
+
+@breaks("text is valid UTF-8: bytes that are not are kept beside it", seed=9)
+def text_not_made_valid() -> None:
+    put_in_place(framer, valid_text=lambda text: (text, None))
+
+
+@breaks("a frame's tenant is proven by its MAC", seed=9)
+def forged_frames_taken() -> None:
+    put_in_place(Seals, check=lambda *_: None)
+
+
+@breaks("a revoked key proves nothing, at once", seed=9)
+def revoked_key_proves() -> None:
+    put_in_place(TenantSeals, verifying=lambda seals, *_: [key.secret for key in seals.keys])
+
+
+@breaks("what is set aside is kept before the batch is acknowledged", seed=9)
+def bad_frames_not_kept() -> None:
+    def named(_: Any, record: Any, code: str, detail: str, source: str) -> Any:
+        key = keys.quarantine_key(None, keys.day_text(record.arrival_ns), source, record.sequence)
+        return BadFrame(record.sequence, detail, key, code)
+
+    put_in_place(quarantine, keep=named)
 
 
 @breaks("a frame tells of its processes' other streams", seed=1)

@@ -6,7 +6,7 @@ When a record arrived is fixed when it is first read, as Kinesis fixes it: who g
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from ranklog.model.record import Record
@@ -76,9 +76,16 @@ class Deliveries:
             taken.append(self.waiting.pop(at))
         return taken
 
-    def done(self, delivery: Delivery) -> None:
-        """It was acknowledged: its lines are stored for sure."""
-        for stream, first, end in rows_of(delivery.records):
+    def done(self, delivery: Delivery, stored: Iterable[Record]) -> None:
+        """It was acknowledged: lines of these of its records are stored for sure."""
+        self.store(stored)
+        self.past.append(delivery)
+        if self.rng.random() < AGAIN:
+            self.waiting.append(delivery.again())
+
+    def store(self, records: Iterable[Record]) -> None:
+        """What these frames hold is there for everybody."""
+        for stream, first, end in rows_of(records):
             if stream.rank is None:
                 continue
             name = (stream.run, stream.rank)
@@ -86,9 +93,6 @@ class Deliveries:
                 self.truth.store(name, stream.stream_id, first, end)
             elif stream.channel == TELEMETRY:
                 self.truth.store_points(name, first, end)
-        self.past.append(delivery)
-        if self.rng.random() < AGAIN:
-            self.waiting.append(delivery.again())
 
     def failed(self, delivery: Delivery) -> None:
         """It comes again, whole or in halves."""
@@ -96,14 +100,16 @@ class Deliveries:
         again = delivery.halves() if halved else [delivery.again()]
         self.waiting[:0] = again
 
-    def replay(self, count: int) -> None:
-        """Old batches come once more, as they were or in other pieces."""
-        for delivery in self.rng.sample(self.past, min(count, len(self.past))):
+    def replay(self, count: int, *, oldest: bool = False) -> None:
+        """Old batches come once more, as they were or in other pieces; the oldest is one of them where so
+        asked."""
+        chosen = self.rng.sample(self.past, min(count, len(self.past)))
+        for delivery in chosen + self.past[: int(oldest)]:
             parts = delivery.halves() if self.rng.random() < 0.5 else [delivery.again()]
             self.waiting += parts
 
 
-def rows_of(records: Sequence[Record]) -> list[tuple[Stream, int, int]]:
+def rows_of(records: Iterable[Record]) -> list[tuple[Stream, int, int]]:
     """(stream, first seq, end seq) of what frames hold."""
     return [
         (entry.stream, entry.first_seq, entry.first_seq + entry.rows)

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ranklog.access.policy import Quotas
 from ranklog.client.reader import Reader
 from ranklog.compact import merge
 from ranklog.delete import merging
@@ -14,6 +15,7 @@ from ranklog.delete.tombstones import TombstoneCache
 from ranklog.errors import RanklogError
 from ranklog.ingest import hours
 from ranklog.limits import DAY_NS, HOUR_NS, SECOND_NS
+from ranklog.model.record import Record
 from ranklog.model.tombstone import Tombstones
 from ranklog.plan.overlap import union
 from ranklog.produce import spool
@@ -24,7 +26,9 @@ from tests.matrix.baton import Stage, Task
 from tests.matrix.boundary import Ages, Boundary, Killed, WatchedStore
 from tests.matrix.deliveries import Deliveries
 from tests.matrix.faults import ActorPlan, Injection
+from tests.matrix.held_back import QUOTA, HeldBack, is_limited
 from tests.matrix.machine import T0, TENANT, Machine, seed_names
+from tests.matrix.seals import Keys, injection_of, is_sealed
 from tests.matrix.truth import Known, Truth
 
 
@@ -53,6 +57,8 @@ class Play:
         self.deliveries = Deliveries(self.site, self.truth, self.rng)
         self.where = "at the start"
         self.has_policy = False
+        self.keys = Keys(self.site) if is_sealed(seed) else None
+        self.held_back = HeldBack(self) if is_limited(seed) else None
         self._tombstones = TombstoneCache(self.site.sure_store(), TENANT)
         self._gone = Tombstones()
         self._kept: tuple[WatchedStore, Reader] | None = None
@@ -62,6 +68,9 @@ class Play:
         vars(hours)["HOUR_ROWS_MIN"] = self.rng.choice([64, 4_096])
         vars(merging)["TOMBSTONES_MAX"] = self.rng.choice([1, 64])
         vars(merge)["COMPACT_SPLIT_BYTES_MIN"] = self.rng.choice([20_000, 16 << 20])
+        if self.keys is not None:
+            self.keys.begin(QUOTA if self.held_back else Quotas())
+            self.plans[f.INGEST].waiting.append(injection_of(seed))
 
     def close(self) -> None:
         self.site.machine.sure_kinesis.delete_stream(StreamName=self.site.stream_name)
@@ -87,6 +96,10 @@ class Play:
         if self.has_policy:
             self.truth.floors[SCRATCH] = (self.clock() - DAY_NS) // HOUR_NS * HOUR_NS
         return self.truth.now(self.gone())
+
+    def is_proven(self, record: Record) -> bool:
+        """Whether ingest must store it."""
+        return self.keys is None or self.keys.is_proven(record)
 
     # --- who works ---------------------------------------------------------------------------------
     def run_stage(self) -> None:

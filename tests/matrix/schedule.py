@@ -24,7 +24,7 @@ from tests.matrix import faults as f
 from tests.matrix.actors import DOOMED, RUN, SCRATCH, TWIN, WORLD
 from tests.matrix.boundary import Boundary, Killed
 from tests.matrix.deliveries import Delivery
-from tests.matrix.faults import Injection
+from tests.matrix.faults import ActorPlan, Injection
 from tests.matrix.machine import Machine
 from tests.matrix.play import Decided, Play
 from tests.matrix.questions import (
@@ -102,8 +102,10 @@ class Schedule:
     def run(self) -> None:
         for turn in range(TURNS):
             self._say(turn)
-            self._send()
+            self._send(turn)
             self._store_and_more(turn)
+            if turn == 1:
+                self._revoke()
             self.play.clock.advance(60 * self.play.rng.choice([45, 61, 75]))
         self._recover()
 
@@ -143,7 +145,8 @@ class Schedule:
             shipper.look(now)
         shipper.end(CHANNEL)
         shipper.look(now)
-        shipper.mutter(TWIN, 0, self._times(3, now - MINUTE_NS, now))
+        text = b"on the console" if self.play.keys is None else b"on the \xff console\x00"
+        shipper.mutter(TWIN, 0, self._times(3, now - MINUTE_NS, now), text)
         shipper.end(CONSOLE)
         shipper.look(now)
 
@@ -176,13 +179,15 @@ class Schedule:
         play.truth.add((RUN, rank)).ts = ts[:said]
 
     # --- sending -----------------------------------------------------------------------------------
-    def _send(self) -> None:
+    def _send(self, turn: int) -> None:
         """Agent and shippers send what they have, with what happens to them."""
         for _ in self.twin.ship_one_by_one(self.play.site, self.play.quiet(), self.play.rng):
             self.play.deliveries.poll()
         self._collect()
         plan = self.play.plans[f.AGENT]
         for shipper in self.shippers:
+            if self._is_cut_off(shipper, turn):
+                continue
             for _ in range(2):  # who is killed starts anew
                 try:
                     shipper.ship(self.play.site, Boundary(plan), self.play.rng)
@@ -190,6 +195,29 @@ class Schedule:
                 except Killed:
                     continue
         self.play.deliveries.poll()
+
+    def _is_cut_off(self, shipper: Shipper, turn: int) -> bool:
+        """Where keys change, a host dies in its second turn as it sends: its frames go with another key."""
+        keys = self.play.keys
+        if keys is None:
+            return False
+        if shipper is self.shippers[0]:
+            keys.poison(shipper.stream_of(RUN, 2), self.play.rng)
+        is_cut_off = turn == 1 and shipper is self.shippers[1]
+        if is_cut_off:
+            death = ActorPlan([Injection(f.AGENT, "send", f.KILL_BEFORE)])
+            with contextlib.suppress(Killed):
+                shipper.ship(self.play.site, Boundary(death), self.play.rng)
+            keys.rotate()
+        return is_cut_off
+
+    def _revoke(self) -> None:
+        """The key that was rotated is revoked, when whatever it sealed is stored."""
+        if self.play.keys is not None:
+            self.play.stage.release()
+            self.play.run_stage()
+            self._drain()
+            self.play.keys.revoke()
 
     def _collect(self) -> None:
         """The agent works, dies, and another one goes on."""
@@ -224,6 +252,8 @@ class Schedule:
                 add_ingest(play, delivery)
             for add in play.rng.sample(self._others(turn), play.rng.randint(0, 2)):
                 add(play)
+            if play.held_back and number % 3 == 0:
+                play.held_back.add_release(play.held_back.death(turn + number))
             play.run_stage()
             play.clock.advance(play.rng.choice([1, 20, 70]))
             if play.rng.random() < 0.1:
@@ -258,14 +288,18 @@ class Schedule:
         play.where = "recovery"
         self._send_rest()
         self._drain()
+        if play.held_back:
+            play.held_back.release_all()
         for minutes in (36, 24 * 60):
             play.clock.advance(60 * minutes)
             self._compact_and_ask()
         play.stage.release()
         play.run_stage()
         ask_lines(play, Asked(TWIN), play.quiet())
-        play.deliveries.replay(2)
+        play.deliveries.replay(2, oldest=play.keys is not None)
         self._drain()
+        if play.held_back:
+            play.held_back.release_all()
         if play.seed % 2:
             actors.delete_lines(play.site, play.quiet(), "", DOOMED, None)
         actors.delete_lines(play.site, play.quiet(), "u4711q", RUN, None)
@@ -280,6 +314,8 @@ class Schedule:
         play.clock.advance(40 * 60)
         last_answers(play)
         self.pins.check(play)
+        if play.keys is not None:
+            play.keys.check(play.truth)
 
     def _send_rest(self) -> None:
         play = self.play

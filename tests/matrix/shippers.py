@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 
 from ranklog.agent.framer import Framer
 from ranklog.agent.rows import Row, StreamState
-from ranklog.agent.sinks import KinesisSink
 from ranklog.model.frame import STREAM_RANK, CallSite
 from ranklog.model.stream import Stream
 from ranklog.stream.point_batch import PointBatch
@@ -49,11 +48,15 @@ class Shipper:
         """Frames that are not sent."""
         return len(self._waiting)
 
-    def mutter(self, run: str, rank: int, ts: Sequence[int]) -> None:
+    def mutter(self, run: str, rank: int, ts: Sequence[int], text: bytes) -> None:
         """Lines on the rank's console, which nobody asks for."""
         state, _ = self._stream(run, rank, 1, CONSOLE)
         for ts_ns in ts:
-            self._framer.add(state, Row(ts_ns, (b"on the console",)))
+            self._framer.add(state, Row(ts_ns, (text,)))
+
+    def stream_of(self, run: str, rank: int) -> Stream:
+        """The stream of a rank's logger, which has spoken."""
+        return self._states[run, rank, CHANNEL].stream
 
     def lose(self, run: str, rank: int, lines: int) -> None:
         """Lines that the rank will never say, as there is no room for them."""
@@ -139,7 +142,7 @@ class Shipper:
 
     def ship(self, site: Site, boundary: Boundary, rng: random.Random) -> int:
         """Send what waits, in any order; frames that are left where the stream takes none."""
-        sink = KinesisSink(site.stream_name, client=site.machine.kinesis)
+        sink = site.sink()
         rng.shuffle(self._waiting)
         with acting(boundary):
             for _ in range(_ROUNDS):

@@ -40,10 +40,16 @@ def add_ingest(
             play.deliveries.failed(delivery)
             return
         boundary, failed = play.boundary(f.INGEST, task, plan), False
+        proven = [one for one in delivery.records if play.is_proven(one)]
         if resent:
             boundary.on_stall = lambda: play.deliveries.failed(delivery)
         try:
-            actors.ingest(play.site, boundary, *arguments)
+            bad = actors.ingest(play.site, boundary, *arguments)
+            expected = {(source, one.sequence) for one in delivery.records if one not in proven}
+            told = f"{play.where}: set aside {sorted(bad)}, and not {sorted(expected)}"
+            play.truth.note("broken", len(bad ^ expected), told)
+            if play.keys is not None:
+                play.keys.refused |= bad
         except (Killed, RanklogError):
             failed = True
         if boundary.stalled and resent:
@@ -51,7 +57,8 @@ def add_ingest(
         if failed:
             play.deliveries.failed(delivery)
         else:
-            play.deliveries.done(delivery)
+            stored = play.held_back.park(source, proven) if play.held_back else proven
+            play.deliveries.done(delivery, stored)
 
     return play.stage.add(f"ingest {delivery.records[0].sequence}", work)
 
