@@ -127,6 +127,7 @@ class Verdicts:
                 return Verdict(kinds, seed, verdict.cpu_s, [_last_line(result.notes[0])])
             verdict.what = f"NOT CLEAN while the rule holds: {dict(sound.wrong)}"
             verdict.notes = [_last_line(note) for note in sound.notes[:1]]
+            break
         return verdict
 
     def _held(self, seed: int, mutation: str) -> Result:
