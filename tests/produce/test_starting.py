@@ -83,6 +83,9 @@ def test_lines_that_wait_for_one_destination_are_not_sent_to_another(
     assert take_spool("/logs/b", {}) != folder
     assert f"lines of before wait in {folder} for /logs/a" in capfd.readouterr().err
     (folder / "0123456789abcdef.process").unlink()
+    (folder / spool.AGENT_STATUS).write_text('{"log": {"frames": 1}}')
+    assert take_spool("/logs/b", {}) != folder
+    (folder / spool.AGENT_STATUS).unlink()
     assert take_spool("/logs/b", {}) == folder
     assert spool.whose(folder) == "/logs/b"
 

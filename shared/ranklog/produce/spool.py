@@ -187,8 +187,15 @@ def say_whose(folder: Path, destination: str) -> None:
 
 
 def has_left(folder: Path) -> bool:
-    """Whether it holds a process's files: one that runs, or whose lines are not delivered."""
-    return next(folder.glob("*.process"), None) is not None
+    """Whether it holds a process's files, of one that runs or whose lines are not delivered, or frames that
+    its agent left in the log."""
+    if next(folder.glob("*.process"), None) is not None:
+        return True
+    try:
+        frames = json.loads((folder / AGENT_STATUS).read_text())["log"]["frames"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
+    return bool(frames)
 
 
 def agents_destination(folder: Path) -> str:
