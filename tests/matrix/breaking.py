@@ -42,10 +42,12 @@ CALLS: Counter[str] = Counter()
 
 
 def put_in_place(owner: Any, **members: Callable[..., Any]) -> None:
-    """Put these functions in place of the owner's, and count their calls."""
+    """Put these functions in place of the owner's, or of its properties', and count their calls."""
     for name, value in members.items():
-        assert callable(getattr(owner, name)), (owner, name)
-        setattr(owner, name, _counted(f"{owner.__name__}.{name}", value))
+        before = getattr(owner, name)
+        assert callable(before) or isinstance(before, property), (owner, name)
+        counted = _counted(f"{owner.__name__}.{name}", value)
+        setattr(owner, name, property(counted) if isinstance(before, property) else counted)
 
 
 def _counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

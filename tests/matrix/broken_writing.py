@@ -21,6 +21,7 @@ from ranklog.ingest.hours import split_hours
 from ranklog.ingest.quarantine import BadFrame
 from ranklog.layout import build, keys
 from ranklog.model.index import SegmentRef
+from ranklog.model.stream import Stream
 from tests.matrix import faults as f
 from tests.matrix.breaking import breaks, put_in_place
 from tests.matrix.faults import Injection
@@ -211,6 +212,22 @@ def marked_sent_before_taken() -> None:
 def sealed_when_spooled() -> None:
     seal, known = sealing._seal, dict[bytes, bytes]()
     put_in_place(sealing, _seal=lambda data, secret: known.setdefault(data, seal(data, secret)))
+
+
+@breaks("two incarnations of a log file are two streams", seed=9)
+def incarnations_are_one_stream() -> None:
+    def named(stream: Stream) -> str:
+        parts = (
+            stream.run,
+            stream.launch,
+            stream.attempt,
+            stream.host,
+            stream.rank,
+            stream.channel,
+        )
+        return md5(repr(parts).encode()).hexdigest()
+
+    put_in_place(Stream, stream_id=named)
 
 
 @breaks("text is valid UTF-8: bytes that are not are kept beside it", seed=9)

@@ -175,6 +175,15 @@ def check_deletion(play: Play, word: str) -> None:
     play.truth.note("undeleted", len(left), f"{word} is in {left[:3]}")
 
 
+def check_console(play: Play, lines: int) -> None:
+    """Two incarnations of a console said so many lines together, with bytes that are no UTF-8."""
+    asked = Asked(TWIN)
+    answer = actors.search(play.site.reader(play.quiet()), asked, text="channel:stdout console")
+    shown = {line.id for line in answer.lines}
+    play.truth.note("lost", max(0, lines - len(shown)), f"{len(shown)} lines of a console")
+    play.truth.note("doubled", max(0, len(answer.lines) - lines), "lines of a console")
+
+
 def last_answers(play: Play) -> None:
     """Everything that is left is there once, and every answer knows."""
     play.where = "at the end"

@@ -32,6 +32,7 @@ from tests.matrix.questions import (
     add_query,
     ask_lines,
     ask_twin,
+    check_console,
     check_deletion,
     last_answers,
     pause_question,
@@ -49,6 +50,7 @@ from tests.matrix.works import (
 
 # Of a rank that is a process, of one that a shipper has, of each run beside; values of a series.
 PROCESS_LINES, RANK_LINES, OTHER_LINES, TWIN_LINES, POINTS = 900, 1_620, 240, 60, 120
+CONSOLE_LINES = 3
 TURNS, TWIN_FRAMES = 3, 4
 MINUTE_NS = 60 * SECOND_NS
 
@@ -145,8 +147,12 @@ class Schedule:
             shipper.look(now)
         shipper.end(CHANNEL)
         shipper.look(now)
-        text = b"on the console" if self.play.keys is None else b"on the \xff console\x00"
-        shipper.mutter(TWIN, 0, self._times(3, now - MINUTE_NS, now), text)
+        if self.play.keys is None:
+            shipper.mutter(TWIN, 0, self._times(3, now - MINUTE_NS, now), b"on the console")
+        else:
+            for name in ("", "again"):
+                times = self._times(CONSOLE_LINES, now - MINUTE_NS, now)
+                shipper.mutter(TWIN, 0, times, b"on the \xff console\x00", name)
         shipper.end(CONSOLE)
         shipper.look(now)
 
@@ -316,6 +322,7 @@ class Schedule:
         self.pins.check(play)
         if play.keys is not None:
             play.keys.check(play.truth)
+            check_console(play, 2 * CONSOLE_LINES)
 
     def _send_rest(self) -> None:
         play = self.play

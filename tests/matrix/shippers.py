@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from array import array
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ranklog.agent.framer import Framer
 from ranklog.agent.rows import Row, StreamState
@@ -48,9 +49,14 @@ class Shipper:
         """Frames that are not sent."""
         return len(self._waiting)
 
-    def mutter(self, run: str, rank: int, ts: Sequence[int], text: bytes) -> None:
-        """Lines on the rank's console, which nobody asks for."""
+    def mutter(
+        self, run: str, rank: int, ts: Sequence[int], text: bytes, incarnation: str = ""
+    ) -> None:
+        """Lines on the rank's console; of a process that was started again where it has another incarnation."""
         state, _ = self._stream(run, rank, 1, CONSOLE)
+        if incarnation:
+            again = replace(state.stream, incarnation=incarnation)
+            state = self._states[run, rank, incarnation] = StreamState(again)
         for ts_ns in ts:
             self._framer.add(state, Row(ts_ns, (text,)))
 
@@ -116,8 +122,8 @@ class Shipper:
 
     def end(self, channel: str | None = None) -> None:
         """Every stream is over; or each of a channel."""
-        for (_, _, of_channel), state in self._states.items():
-            if channel in (None, of_channel):
+        for state in self._states.values():
+            if channel in (None, state.stream.channel):
                 self._framer.end(state, 0)
 
     def look(self, now_ns: int) -> None:
