@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ranklog.produce import spool, trouble
+from ranklog.produce.identity import Identity
 from ranklog.produce.starting import is_known_kind, resolved, spool_of, take_spool
 
 
@@ -61,28 +63,27 @@ def test_beside_an_agent_that_sends_elsewhere_a_job_has_a_spool_of_its_own(folde
         assert spool_of("/logs/b", {}).parent == folder.parent
         assert spool_of("/logs/b", {}) == spool_of("/logs/b", {}) != folder
         assert spool_of("/logs/b", {"RANKLOG_SPOOL": str(folder)}) == folder
-        assert spool_of(None, {}) == folder
+        assert spool_of(None, {}) not in (folder, spool_of("/logs/b", {}))
 
 
 def test_of_two_that_take_the_usual_spool_for_two_places_only_one_gets_it(folder: Path) -> None:
     assert take_spool("/logs/a", {}) == folder  # no agent yet, and nobody announced
     assert take_spool("/logs/b", {}).parent == folder.parent
     assert take_spool("/logs/b", {}) == take_spool("/logs/b", {}) != folder
-    assert take_spool("/logs/a", {}) == folder == take_spool(None, {})
+    assert take_spool("/logs/a", {}) == folder != take_spool(None, {})
 
 
 def test_lines_that_wait_for_one_destination_are_not_sent_to_another(
-    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    folder: Path, told: Callable[[], str]
 ) -> None:
-    monkeypatch.setattr(trouble, "counts", Counter())
-    folder.mkdir()
-    (folder / "0123456789abcdef.process").write_text("{}")
-
-    assert take_spool("/logs/a", {}) == folder  # nobody said whose they are
+    assert take_spool("/logs/a", {}) == folder
+    _leave(folder)
     _age(folder)
     assert take_spool("/logs/b", {}) != folder
-    assert f"lines of before wait in {folder} for /logs/a" in capfd.readouterr().err
-    (folder / "0123456789abcdef.process").unlink()
+    assert told() == (
+        f"ranklog: lines of before, for /logs/a, wait in {folder}: ranklog replay {folder} sends them\n"
+    )
+    (folder / f"{_NAME}.process").unlink()
     (folder / spool.AGENT_STATUS).write_text('{"log": {"frames": 1}}')
     assert take_spool("/logs/b", {}) != folder
     (folder / spool.AGENT_STATUS).unlink()
@@ -90,9 +91,65 @@ def test_lines_that_wait_for_one_destination_are_not_sent_to_another(
     assert spool.whose(folder) == "/logs/b"
 
 
+def test_lines_without_a_destination_go_where_the_next_job_sends_and_that_is_told(
+    folder: Path, told: Callable[[], str]
+) -> None:
+    assert take_spool("/logs/a", {}) == folder
+    _age(folder)
+    assert take_spool(None, {}) == folder  # all of a is sent, and it is nobody's now
+    _leave(folder)
+    assert take_spool(None, {}) == folder
+    assert told() == ""
+    assert take_spool("/logs/b", {}) == folder
+    assert told() == (
+        f"ranklog: lines of before, of jobs without a destination, wait in {folder}: "
+        "they are sent to /logs/b, too\n"
+    )
+
+
+def test_beside_a_job_without_a_destination_one_that_has_one_has_its_own_spool(
+    folder: Path, told: Callable[[], str]
+) -> None:
+    assert take_spool(None, {}) == folder
+    _leave(folder, os.getpid())
+    assert take_spool("/logs/b", {}) != folder
+    assert told() == ""  # they are of a job that runs
+
+
+def test_in_a_spool_that_is_named_all_goes_to_one_place_and_that_is_told(
+    folder: Path, told: Callable[[], str]
+) -> None:
+    assert take_spool("/logs/a", {}) == folder
+    _leave(folder)
+    assert take_spool("/logs/b", {"RANKLOG_SPOOL": str(folder)}) == folder
+    assert told().endswith(f"for /logs/a, wait in {folder}: they are sent to /logs/b, too\n")
+    assert spool.whose(folder) == "/logs/a"  # until an agent says so
+
+
 def test_to_ask_for_a_spool_changes_nothing(folder: Path) -> None:
     assert spool_of("/logs/a", {}) == folder
     assert not folder.exists()
+
+
+_NAME = "0123456789abcdef"
+
+
+@pytest.fixture
+def told(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
+    """What was said on stderr since it was asked last; every process says a thing once."""
+    monkeypatch.setattr(trouble, "counts", Counter())
+
+    def ask() -> str:
+        trouble.counts.clear()
+        return capfd.readouterr().err
+
+    return ask
+
+
+def _leave(folder: Path, pid: int = 2**22 - 1) -> None:
+    """A process of before, or one that runs, which is not delivered."""
+    who = Identity("default", "demo", "l1", 0, "n0", 3, 3, 8)
+    spool.announce(folder, spool.ProcessFiles(who, _NAME, pid, spool.announced_start(pid), {}))
 
 
 def _age(folder: Path) -> None:

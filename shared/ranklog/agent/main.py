@@ -188,9 +188,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"ranklog: nothing is sent: {error}", file=sys.stderr)
             return 2
 
-    return one() if options.once else keep_alive(one, lambda: _somebody_logs(options.spool))
-
-
-def _somebody_logs(folder: Path) -> bool:
-    """Whether a process that announced itself runs still: the dead can wait for the next agent."""
-    return any(spool.is_alive(one.pid, one.start) for one in spool.announced(folder))
+    return one() if options.once else keep_alive(one, lambda: spool.is_anyone_alive(options.spool))

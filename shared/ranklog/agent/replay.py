@@ -55,7 +55,7 @@ def replay(
                 f"an agent works on {folder}",
                 hint=f"`ranklog agent status` shows what it does; what was refused: replay {kept}",
             )
-        if any(spool.is_alive(one.pid, one.start) for one in spool.announced(folder)):
+        if spool.is_anyone_alive(folder):
             raise Unavailable(f"processes of {folder} run still", hint="start an agent for it")
         before = _replay_refused(kept, sink, timeout_s)
         collector = Collector(folder, sink, options, destination=resolved(destination))

@@ -23,6 +23,7 @@ from ranklog.launch.watch import Rank, Watch, context_of_caller
 from ranklog.produce import spool, trouble
 from ranklog.produce.capture import VARIABLE as CAPTURED
 from ranklog.produce.identity import Surroundings, identify
+from ranklog.produce.starting import take_spool
 from ranklog.produce.surroundings import forget_other_host
 
 
@@ -33,6 +34,7 @@ class RanklogLogsSpecs(DefaultLogsSpecs):  # type: ignore[misc]
         super().__init__(*arguments, **options)
         self._watch: Watch | None = None
         self._launch: dict[str, str] = {}
+        self._folder: Path | None = None
 
     def reify(self, envs: dict[int, dict[str, str]]) -> LogsDest:
         """Where each local rank's output goes; called once for every attempt."""
@@ -47,14 +49,17 @@ class RanklogLogsSpecs(DefaultLogsSpecs):  # type: ignore[misc]
 
     def _captured(self, dest: LogsDest, envs: dict[int, dict[str, str]]) -> LogsDest:
         forget_other_host(os.environ)
-        folder = spool.default_spool(os.environ).absolute()
+        destination = os.environ.get("RANKLOG_DESTINATION")
+        if self._folder is None:
+            self._folder = take_spool(destination, os.environ).absolute()
+        folder = self._folder
         spool.make_spool(folder)
         if self._watch is None:
             any_rank = next(iter(envs.values()), {})
             self._launch = _launch_variables(folder, {**os.environ, **any_rank})
             by_parent = os.environ.get("RANKLOG_LAUNCHED") == "1"
             words = [] if by_parent else ["torchrun", *sys.argv[1:]]
-            self._watch = Watch(folder, os.environ.get("RANKLOG_DESTINATION"), words)
+            self._watch = Watch(folder, destination, words)
         console = console_of(os.environ)
         ranks = [
             _rank(folder, local_rank, dest, {**os.environ, **env, **self._launch}, console)

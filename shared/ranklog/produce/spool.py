@@ -198,6 +198,11 @@ def has_left(folder: Path) -> bool:
     return bool(frames)
 
 
+def is_anyone_alive(folder: Path) -> bool:
+    """Whether a process that announced itself there runs still."""
+    return any(is_alive(one.pid, one.start) for one in announced(folder))
+
+
 def agents_destination(folder: Path) -> str:
     """Where the agent sends that works on the folder; "" where none does, or it has not said yet."""
     return whose(folder) if has_collector(folder) else ""

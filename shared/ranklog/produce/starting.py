@@ -47,42 +47,57 @@ def resolved(destination: str) -> str:
 def spool_of(destination: str | None, environ: Mapping[str, str]) -> Path:
     """The usual folder, or one beside it where that is another destination's. Changes nothing."""
     folder = spool.default_spool(environ)
-    if destination is None or environ.get("RANKLOG_SPOOL"):
+    if environ.get("RANKLOG_SPOOL") or not folder.is_dir():
         return folder
-    return _own(folder, resolved(destination), spool.whose(folder))
+    return _own(folder, _name(destination), spool.whose(folder))
 
 
 def take_spool(destination: str | None, environ: Mapping[str, str]) -> Path:
     """`spool_of`, whose folder is now of this destination; who comes with another one sees it."""
-    folder = spool.default_spool(environ)
-    if destination is None or environ.get("RANKLOG_SPOOL"):
+    folder, name = spool.default_spool(environ), _name(destination)
+    is_named = bool(environ.get("RANKLOG_SPOOL"))
+    if is_named and not name:
         return folder
-    destination = resolved(destination)
+    chosen = folder
     with contextlib.suppress(OSError):  # told by who needs to write there
         spool.make_spool(folder)
         with _one_at_a_time(folder):
-            chosen = _own(folder, destination, whose := spool.whose(folder))
-            if chosen == folder:
-                spool.say_whose(folder, destination)
-            elif not spool.has_collector(folder) and spool.has_left(folder):
-                trouble.once(
-                    "left",
-                    f"lines of before wait in {folder} for {whose}; "
-                    f"ranklog replay {folder} --destination … sends them",
-                )
-        return chosen
-    return folder
+            whose = spool.whose(folder)
+            chosen = folder if is_named else _own(folder, name, whose)
+            if name and environ.get("LOCAL_RANK", "0") in ("", "0"):
+                _tell_left(folder, whose, name, is_sent=chosen == folder)
+            if chosen == folder and not is_named:
+                spool.say_whose(folder, name)
+    return chosen
 
 
-def _own(folder: Path, destination: str, whose: str) -> Path:
-    if whose in ("", destination):
+def _name(destination: str | None) -> str:
+    return "" if destination is None else resolved(destination)
+
+
+def _own(folder: Path, name: str, whose: str) -> Path:
+    """The folder where it is of that destination, or free; else another one. No destination is one, too."""
+    if whose == name:
         return folder
-    is_theirs = (
-        spool.has_collector(folder)
-        or spool.has_left(folder)
-        or time.time() - spool.said_whose_s(folder) < ANNOUNCED_S
-    )
-    return spool.beside(folder, destination) if is_theirs else folder
+    is_theirs = spool.has_collector(folder) or spool.is_anyone_alive(folder)
+    if whose:
+        said_s = spool.said_whose_s(folder)
+        is_theirs = is_theirs or spool.has_left(folder) or time.time() - said_s < ANNOUNCED_S
+    return spool.beside(folder, name) if is_theirs else folder
+
+
+def _tell_left(folder: Path, whose: str, name: str, *, is_sent: bool) -> None:
+    """What becomes of lines that a job of before left there for another destination, or for none."""
+    if (
+        whose == name
+        or not spool.has_left(folder)
+        or spool.has_collector(folder)
+        or spool.is_anyone_alive(folder)
+    ):
+        return
+    of = f"for {whose}" if whose else "of jobs without a destination"
+    then = f"they are sent to {name}, too" if is_sent else f"ranklog replay {folder} sends them"
+    trouble.once("left", f"lines of before, {of}, wait in {folder}: {then}")
 
 
 @contextlib.contextmanager
