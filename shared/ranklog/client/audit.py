@@ -94,7 +94,7 @@ def audit(reader: Reader, run: RunSelector | None = None, *, bytes_max: int | No
     unnamed = _unnamed(stored, loaded.indexes)
     _refuse_many(chosen, unnamed, bytes_max)
     if unnamed:
-        lost = list(_without_index(reader, launches, tombstones))
+        lost = list(_without_index(reader, launches, loaded.indexes, tombstones))
         result.segments += lost
         result.without_index = len(lost)
     evidence = _evidence(reader, chosen, tombstones, result)
@@ -111,14 +111,24 @@ def _unnamed(stored: Iterable[ObjectInfo], indexes: Iterable[SegmentIndex]) -> l
 
 
 def _without_index(
-    reader: Reader, launches: frozenset[tuple[str, str]] | None, tombstones: Tombstones
+    reader: Reader,
+    launches: frozenset[tuple[str, str]] | None,
+    indexes: Sequence[SegmentIndex],
+    tombstones: Tombstones,
 ) -> Iterator[dict[str, Any]]:
-    """Segments that have rows to show and no index, of all launches or of these."""
+    """Segments that have no index and rows to show that no other has, of all launches or of these. Those others
+    may be in another folder: a batch that comes again in halves files the rows of a small hour elsewhere."""
     from ranklog.compact.reindex import reindex
 
+    held: dict[str, Ranges] = {}
+    for one in indexes:
+        for entry in one.head.streams if one.head.segment is not None else ():
+            held.setdefault(entry.stream_id, []).extend(entry.ranges)
     report = reindex(reader.store, reader.tenant, dry_run=True)
     for (segment, entries), index in zip(report.lacking.items(), report.written, strict=True):
-        shown = [e for e in entries if difference(e.ranges, tombstones.hidden(e))]
+        known = {e.stream_id: union(held.get(e.stream_id, ())) for e in entries}
+        left = [(e, difference(e.ranges, known[e.stream_id])) for e in entries]
+        shown = [e for e, ranges in left if difference(ranges, tombstones.hidden(e))]
         asked = [
             e for e in shown if launches is None or (e.stream.run, e.stream.launch) in launches
         ]

@@ -1,8 +1,7 @@
 """Indexes from segments, where index objects were deleted or damaged.
 
 A segment that no index names gets one, unless others answer for all its rows: then it is what a merge
-replaced, or an orphan. Those others may be in another folder: a batch that came again in halves files the rows
-of a small hour with the late ones. Of a damaged index the head is used where it can still be read; else what only
+replaced, or an orphan. Of a damaged index the head is used where it can still be read; else what only
 the index knew (fences, ends, drops, headers of frames) is lost with it, and answers say *behind*.
 """
 
@@ -58,9 +57,9 @@ def reindex(
 ) -> ReindexReport:
     """Every folder of a tenant. `drop_damaged`: delete damaged indexes that none was put in the place
     of, once every segment beside them has one. Raises what the store raises; again, it goes on."""
-    report, everywhere = ReindexReport(), _Everywhere(store, tenant)
+    report = ReindexReport()
     for folder in _folders(store, tenant):
-        _Folder(store, folder, report, everywhere, dry_run, drop_damaged).run()
+        _Folder(store, folder, report, dry_run, drop_damaged).run()
     return report
 
 
@@ -71,38 +70,11 @@ def _folders(store: Store, tenant: str) -> Iterator[Folder]:
     yield from known
 
 
-@dataclass(slots=True)
-class _Everywhere:
-    """What every index of the tenant has of each stream; read when it is asked for."""
-
-    store: Store
-    tenant: str
-    known: dict[str, Ranges] | None = None
-
-    def has(self, entry: StreamEntry) -> bool:
-        """Whether all rows of an entry are somewhere."""
-        if self.known is None:
-            found = (
-                contents
-                for folder in folders(self.store, self.tenant)
-                for contents in read_contents(self.store, folder)
-            )
-            self.known = _ranges(index for contents in found for index in contents.live())
-        return not difference(entry.ranges, self.known.get(entry.stream_id, []))
-
-    def add(self, entry: StreamEntry) -> None:
-        """It has an index now."""
-        if self.known is not None:
-            before = self.known.get(entry.stream_id, [])
-            self.known[entry.stream_id] = union([*before, *entry.ranges])
-
-
 @dataclass(frozen=True, slots=True)
 class _Folder:
     store: Store
     folder: Folder
     report: ReindexReport
-    everywhere: _Everywhere
     dry_run: bool
     drop_damaged: bool
 
@@ -143,8 +115,7 @@ class _Folder:
         made = material(bare.kind, [bare], [data], nothing_hidden)
         chosen = rows_that_count(made.rows, {})
         entries, _ = stream_table(made.rows, chosen, {})
-        lacking = [e for e in entries if difference(e.ranges, held.get(e.stream_id, []))]
-        if all(self.everywhere.has(entry) for entry in lacking):
+        if all(not difference(e.ranges, held.get(e.stream_id, [])) for e in entries):
             self.report.answered.append(info.key)
             return set()
         head, frames = bare.head, tuple(made.streams.frames)
@@ -163,7 +134,6 @@ class _Folder:
             put_markers(self.store, place, {(e.stream.run, e.stream.launch) for e in entries})
             self.store.put(key, built.index(ref))
         for entry in entries:
-            self.everywhere.add(entry)
             held[entry.stream_id] = union([*held.get(entry.stream_id, []), *entry.ranges])
         return {key} & damaged.keys()
 
