@@ -40,11 +40,12 @@ from ranklog.rules.ruleset import RuleSet
 from ranklog.store import S3Store
 from tests.matrix.boundary import Ages, Boundary, WatchedStore, acting
 from tests.matrix.machine import TENANT, Machine
-from tests.matrix.truth import SERIES, Asked, text_of
+from tests.matrix.truth import EVERY_RUN, SERIES, Asked, text_of
 
 _COMPACTORS, _METERS = numbers(1), numbers(1)  # each a process of its own to the others
 RUN, DOOMED, SCRATCH = "llama", "doomed", "scratch"
 TWIN = "twin"  # of one rank, which says things on its console, too
+OLD = "old"  # of one hour that no other run has, days before the others
 LAUNCH = "1"
 WORLD = 8
 AGENT_HOST = "gpu-0"
@@ -216,7 +217,7 @@ def series(reader: Reader, run: str) -> SeriesAnswer:
 
 
 def _given(run: str, rank: int | None, window: tuple[int, int] | None) -> Restrictions:
-    given: Restrictions = {"run": run}
+    given: Restrictions = {} if run == EVERY_RUN else {"run": run}
     if rank is not None:
         given["rank"] = rank
     if window is not None:

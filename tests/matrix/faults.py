@@ -122,6 +122,19 @@ def draw_plans(seed: int, rng: random.Random, extra: int = 2) -> dict[str, Actor
     return plans
 
 
+# What is let go of only when days have passed, and everything else is done.
+_LATE = {
+    COMPACTION: ("pointer.delete",),
+    RETENTION: ("index.delete", "segment.delete", "marker.delete"),
+}
+
+
+def late_injection(actor: str, seed: int) -> Injection:
+    """What happens to an actor there, so that seeds in a row go through all of it."""
+    every = [(step, fault) for step in _LATE[actor] for fault in faults_of(actor, step)]
+    return Injection(actor, *every[seed % len(every)])
+
+
 def every_row() -> Iterator[tuple[str, str, str]]:
     """All of the matrix."""
     for actor in ACTORS:

@@ -21,7 +21,7 @@ from ranklog.plan.overlap import union
 from ranklog.produce import spool
 from tests.matrix import children
 from tests.matrix import faults as f
-from tests.matrix.actors import SCRATCH, Site
+from tests.matrix.actors import Site
 from tests.matrix.baton import Stage, Task
 from tests.matrix.boundary import Ages, Boundary, Killed, WatchedStore
 from tests.matrix.deliveries import Deliveries
@@ -56,7 +56,7 @@ class Play:
         self.stage = Stage(self.rng)
         self.deliveries = Deliveries(self.site, self.truth, self.rng)
         self.where = "at the start"
-        self.has_policy = False
+        self.kept_a_day: list[str] = []  # runs that have a retention
         self.keys = Keys(self.site) if is_sealed(seed) else None
         self.held_back = HeldBack(self) if is_limited(seed) else None
         self._tombstones = TombstoneCache(self.site.sure_store(), TENANT)
@@ -93,8 +93,8 @@ class Play:
 
     def known(self) -> Known:
         """This moment. What retention may have let go of grows with time."""
-        if self.has_policy:
-            self.truth.floors[SCRATCH] = (self.clock() - DAY_NS) // HOUR_NS * HOUR_NS
+        for run in self.kept_a_day:
+            self.truth.floors[run] = (self.clock() - DAY_NS) // HOUR_NS * HOUR_NS
         return self.truth.now(self.gone())
 
     def is_proven(self, record: Record) -> bool:

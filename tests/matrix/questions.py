@@ -8,7 +8,7 @@ from typing import Any
 from ranklog.client.audit import audit
 from ranklog.client.reader import Reader
 from ranklog.errors import NotFound, RanklogError
-from ranklog.limits import COMPACT_GRACE_S, HOUR_NS, SECOND_NS
+from ranklog.limits import COMPACT_GRACE_S, DAY_NS, HOUR_NS, SECOND_NS
 from ranklog.model.tombstone import Tombstones
 from tests.matrix import actors
 from tests.matrix import faults as f
@@ -18,18 +18,23 @@ from tests.matrix.boundary import Boundary, Killed
 from tests.matrix.faults import ActorPlan, Injection
 from tests.matrix.machine import T0
 from tests.matrix.play import Play
-from tests.matrix.truth import BUCKETS, EVERY_BUCKET, Asked, Known
+from tests.matrix.truth import BUCKETS, EVERY_BUCKET, EVERY_RUN, Asked, Known
 from tests.matrix.works import add_compaction
+
+# All that is said.
+SPAN = (T0 - 4 * DAY_NS, T0 + DAY_NS)
 
 
 def draw_question(play: Play) -> Asked:
     """One of sixteen parts of a run's lines, of some hours and of one rank perhaps."""
     rng = play.rng
-    run = rng.choice([RUN, RUN, RUN, RUN, SCRATCH, DOOMED])
+    run = rng.choice([RUN, RUN, RUN, RUN, SCRATCH, DOOMED, EVERY_RUN])
     bucket, window, rank = rng.randrange(BUCKETS), None, None
     if run == RUN and rng.random() < 0.5:
         first = T0 + rng.randrange(5) * HOUR_NS
         window = (first, first + rng.choice([HOUR_NS, 2 * HOUR_NS, HOUR_NS // 4]))
+    if run == EVERY_RUN:  # without a time it would be about the last hours
+        window = SPAN
     if run == RUN and rng.random() < 0.2:
         rank = rng.randrange(WORLD)
     return Asked(run, bucket, window, rank)
@@ -192,6 +197,7 @@ def last_answers(play: Play) -> None:
     play.truth.note("broken", len(failed), f"compaction leaves {failed}")
     for run in (RUN, SCRATCH, DOOMED, TWIN):
         ask_lines(play, Asked(run, EVERY_BUCKET), play.quiet())
+    _check_every_run(play)
     for hour in range(-1, 5, 2):
         first = T0 + hour * HOUR_NS
         ask_lines(play, Asked(RUN, 3, (first, first + HOUR_NS)), play.quiet(), kept=True)
@@ -199,6 +205,15 @@ def last_answers(play: Play) -> None:
     _check_complete(play)
     _check_series(play)
     _check_audit(play)
+
+
+def _check_every_run(play: Play) -> None:
+    """What killed writers left is gone."""
+    asked = Asked(EVERY_RUN, EVERY_BUCKET, SPAN)
+    ask_lines(play, asked, play.quiet())
+    found = actors.search(play.site.reader(play.quiet()), asked).completeness
+    told = f"{found.state} at the end, of every run: {found.skipped_tasks}"
+    play.truth.note("broken", int(found.state == "partial"), told)
 
 
 def _check_complete(play: Play) -> None:

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from ranklog.limits import DAY_NS, HOUR_NS, SECOND_NS
+from ranklog.limits import DAY_NS, HOUR_NS, REMOVAL_GRACE_S, SECOND_NS
 from ranklog.produce import spool
 from tests.matrix import actors, children
 from tests.matrix import faults as f
-from tests.matrix.actors import DOOMED, RUN, SCRATCH, TWIN, WORLD
+from tests.matrix.actors import DOOMED, OLD, RUN, SCRATCH, TWIN, WORLD
 from tests.matrix.boundary import Boundary, Killed
 from tests.matrix.deliveries import Delivery
 from tests.matrix.faults import ActorPlan, Injection
@@ -45,13 +45,14 @@ from tests.matrix.works import (
     add_ingest,
     add_late,
     add_retention,
+    keep_a_day,
     pause_one,
 )
 
 # Of a rank that is a process, of one that a shipper has, of each run beside; values of a series.
 PROCESS_LINES, RANK_LINES, OTHER_LINES, TWIN_LINES, POINTS = 900, 1_620, 240, 60, 120
-CONSOLE_LINES = 3
-TURNS, TWIN_FRAMES = 3, 4
+CONSOLE_LINES, OLD_LINES = 3, 120
+TURNS, ALONE_FRAMES = 3, 5
 MINUTE_NS = 60 * SECOND_NS
 
 
@@ -129,6 +130,7 @@ class Schedule:
         ts = self._times(OTHER_LINES // TURNS, now - HOUR_NS, now)
         self.shippers[1].say(DOOMED, 0, ts, world=1)
         if turn == 0:
+            self._say_old(now)
             self._say_twice(now)
         for shipper in self.shippers:
             if turn == TURNS - 1:
@@ -137,6 +139,12 @@ class Schedule:
             shipper.look(now)
         if turn < 2:
             self._speak(turn, now)
+
+    def _say_old(self, now: int) -> None:
+        """A run days ago, in a frame and a batch of its own: its hour is nobody else's."""
+        ts = self._times(OLD_LINES, now - 3 * DAY_NS, now - 3 * DAY_NS + MINUTE_NS)
+        self.twin.say(OLD, 0, ts, world=1)
+        self.twin.look(now)
 
     def _say_twice(self, now: int) -> None:
         """A rank speaks in two hours, to its logger and on its console, in frames of their own, and is over:
@@ -274,9 +282,10 @@ class Schedule:
             self.pins.pin(play, Asked(RUN, play.rng.randrange(BUCKETS)))
 
     def _store_one_by_one(self) -> None:
-        """Frames of the run that speaks twice, which were sent first, with a question after each."""
+        """Frames of the run of days ago and of the one that speaks twice, which were sent first, with a question
+        after each."""
         play = self.play
-        for delivery in play.deliveries.take(TWIN_FRAMES, first=True):
+        for delivery in play.deliveries.take(ALONE_FRAMES, first=True):
             add_ingest(play, delivery)
             play.run_stage()
             ask_twin(play)
@@ -313,6 +322,8 @@ class Schedule:
         late = add_late(play, self.held)
         play.run_stage()
         play.clock.advance(8 * 86_400)
+        self._let_go()
+        play.clock.advance(20 * 60)
         self._compact_and_ask()
         if late is not None:
             late.stalled = False
@@ -341,9 +352,26 @@ class Schedule:
                 add_ingest(self.play, delivery)
             self.play.run_stage()
 
+    def _let_go(self) -> None:
+        """What is old goes: pointers, and runs that retention takes. Who deletes them is disturbed."""
+        play = self.play
+        keep_a_day(play, OLD)
+        add_retention(play)
+        play.run_stage()
+        play.clock.advance(REMOVAL_GRACE_S + 60)
+        for actor in (f.COMPACTION, f.RETENTION):
+            play.plans[actor].waiting.append(f.late_injection(actor, play.seed))
+        add_retention(play)
+        play.run_stage()
+        self._compact_and_ask()
+        for plan in play.plans.values():
+            plan.waiting.clear()
+        play.stage.release()
+        play.run_stage()
+
     def _compact_and_ask(self) -> None:
         pause_question(self.play)
-        if self.play.has_policy:
+        if self.play.kept_a_day:
             add_retention(self.play)
         add_compaction(self.play)
         add_query(self.play)

@@ -22,7 +22,7 @@ TELEMETRY, SERIES = "telemetry", "gnorm"  # a series beside the lines
 CONSOLE = "stdout"  # of which nothing is asked
 LOST = "quota"  # why lines were dropped before they were said
 BUCKETS = 16
-EVERY_BUCKET = -1
+EVERY_BUCKET, EVERY_RUN = -1, ""
 KINDS = ("lost", "doubled", "undeleted", "false_complete", "broken")
 
 
@@ -57,7 +57,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question. `bucket` EVERY_BUCKET: all lines; `faulted`: its requests were disturbed, or it stood
+    """A question. `bucket` EVERY_BUCKET: all lines; `run` EVERY_RUN: of all runs; `faulted`: its requests were disturbed, or it stood
     still for longer than objects are kept for it."""
 
     run: str
@@ -135,7 +135,7 @@ class Truth:
     # --- what an answer has to show ---------------------------------------------------------------
     def _asked_about(self, asked: Asked) -> Iterable[Said]:
         for one in self.streams.values():
-            if one.run == asked.run and asked.rank in (None, one.rank):
+            if asked.run in (EVERY_RUN, one.run) and asked.rank in (None, one.rank):
                 yield one
 
     def _deleted(self, one: Said, tombstones: Tombstones) -> Ranges:
@@ -173,7 +173,11 @@ class Truth:
         state = answer.completeness.state
         self.check_drops(asked.run, answer.completeness, where)
         self.answers[state] += 1
-        self.note("broken", int(state == "partial" and not faulted), f"{where}: partial")
+        skipped = answer.completeness.skipped_tasks
+        # a question of no run may find what a killed writer left, and can't tell whether others have it
+        doubts = asked.run == EVERY_RUN and all("no index of" in one["reason"] for one in skipped)
+        wrong = state == "partial" and not faulted and not doubts
+        self.note("broken", int(wrong), f"{where}: partial, {skipped[:2]}")
         if state != "partial" or not faulted:
             must = self.wanted(asked, before.stored, after.tombstones)
             why = f"{where}: {state}, {answer.completeness.skipped_tasks[:2]}"
@@ -249,7 +253,8 @@ class Truth:
     ) -> None:
         """What an answer says was dropped: no more than was, and all of it where `all_told`."""
         told = sum(one["lines"] for one in completeness.dropped if one["reason"] == LOST)
-        was, what = self.dropped[run], f"{told} told as dropped, {where}"
+        was = self.dropped.total() if run == EVERY_RUN else self.dropped[run]
+        what = f"{told} told as dropped, {where}"
         self.note("doubled", max(0, told - was), what)
         if all_told:
             self.note("lost", max(0, was - told), what)

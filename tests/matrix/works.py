@@ -101,11 +101,19 @@ def add_deletion(play: Play) -> None:
     _add(play, f.DELETION, "delete_lines", actors.delete_lines, text, run, rank)
 
 
+def keep_a_day(play: Play, run: str) -> None:
+    """From now on lines of this run, too, are kept for a day."""
+    play.kept_a_day.append(run)
+    policy = Policy()
+    for name in play.kept_a_day:
+        policy = policy.with_rule(f"{name}*", DAY_NS)
+    save_policy(play.site.sure_store(), TENANT, policy)
+
+
 def add_retention(play: Play) -> None:
     """Lines of the scratch run are kept for a day."""
-    if not play.has_policy:
-        play.has_policy = True
-        save_policy(play.site.sure_store(), TENANT, Policy().with_rule(f"{SCRATCH}*", DAY_NS))
+    if SCRATCH not in play.kept_a_day:
+        keep_a_day(play, SCRATCH)
     _add(play, f.RETENTION, "retain", actors.retain)
 
 
