@@ -69,6 +69,27 @@ def test_what_was_delivered_is_not_sent_again(tmp_path: Path) -> None:
     assert (again.unsent, again.unsent_bytes) == (0, 0)
 
 
+def test_an_agent_that_sent_all_leaves_no_room_taken_and_the_next_one_takes_it_again(
+    tmp_path: Path,
+) -> None:
+    wal = Wal(tmp_path, segment_bytes=1024 * KIB)
+    room = wal.disk_bytes
+    wal.append([frame(0)], change(1))
+    wal.close()
+    assert wal_module.disk_bytes(tmp_path / "spare") > 0  # a frame waits
+
+    wal = Wal(tmp_path, segment_bytes=1024 * KIB)
+    assert deliver_all(wal) == [frame(0).data]
+    wal.close()
+    assert sum(wal_module.disk_bytes(path) for path in tmp_path.iterdir()) <= 8 * KIB
+
+    again = Wal(tmp_path, segment_bytes=1024 * KIB)
+    assert (again.state, again.unsent, again.disk_bytes) == ({"at": {"ring": 1}}, 0, room)
+    again.append([frame(1)], change(2))
+    again.close()
+    assert waiting(Wal(tmp_path)) == [frame(1).data]
+
+
 def test_a_block_that_was_cut_short_is_not_there(tmp_path: Path) -> None:
     wal = Wal(tmp_path)
     wal.append([frame(0)], change(1))

@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,10 @@ class Wal:
             self._recover(path)
         if not self._segments:
             self._begin(0)
+        elif not self.unsent and self._segments[-1].size < self._segment_bytes:
+            with suppress(OSError):  # without room it goes on where it is
+                self._begin(self._segments[-1].number + 1)
+                self._drop_front()
 
     # --- writing --------------------------------------------------------------------------------
 
@@ -287,8 +292,12 @@ class Wal:
             return max(freed, whole_pages if punched else 0, 0)
 
     def close(self) -> None:
-        """Let go of the files; what they hold stays."""
+        """Let go of the files; what they hold stays, and no more room than it needs where all is sent."""
         with self._lock:
+            if self._segments and not self.unsent:
+                with suppress(OSError):
+                    (self._folder / "spare").unlink(missing_ok=True)
+                    os.ftruncate(self._segments[-1].fd, self._segments[-1].end)
             for segment in self._segments:
                 os.close(segment.fd)
             self._segments = []
