@@ -83,6 +83,10 @@ def test_a_frame_of_another_tenant_is_refused_with_the_reason_and_holds_up_nobod
     assert (first, last) == (TAKEN, TAKEN)
     assert isinstance(refused.error, BadInput)
     assert refused.error.message == "a frame of tenant 'umbrella', and the ingest key is of 'acme'"
+    assert refused.error.hint == (
+        "it stays of 'umbrella': `ranklog replay` with a key of that tenant, or without a key where it requires "
+        "none; RANKLOG_TENANT=acme is for lines that are still to come"
+    )
     assert [name for name, _ in sink.frames] == ["p", "r"]
 
 

@@ -307,6 +307,26 @@ def test_a_frame_that_is_sent_again_stores_nothing() -> None:
     assert call(handler, "POST", "/v1/count", {})[1]["count"] == 13
 
 
+@pytest.mark.parametrize("damaged", [frame_of()[:-10] + b"\0" * 10, frame_of()[:-1]])
+def test_a_frame_that_ingest_would_set_aside_is_refused_while_its_sender_has_it(
+    damaged: bytes,
+) -> None:
+    taken: list[bytes] = []
+
+    class Kept:
+        def accept(self, tenant: str, data: bytes) -> None:
+            taken.append(data)
+
+    def client(tenant: str) -> Client:
+        raise AssertionError(tenant)
+
+    handler = make_api(Settings(client, Kept(), tenant="default"))
+    status, problem, _ = call(handler, "POST", "/v1/frames", damaged, headers=OCTETS)
+    assert (status, problem["kind"], taken) == (400, "bad_input", [])
+    assert call(handler, "POST", "/v1/frames", frame_of(), headers=OCTETS)[0] == 202
+    assert taken == [frame_of()]
+
+
 def test_a_frame_is_acknowledged_only_when_the_sink_has_it() -> None:
     class Full:
         def accept(self, tenant: str, data: bytes) -> None:

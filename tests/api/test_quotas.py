@@ -29,6 +29,15 @@ def test_over_a_quota_a_request_is_told_why_and_when() -> None:
     assert (status, found["title"], shown["Retry-After"]) == (429, "Too Many Requests", "3000")
     assert shown["Content-Type"] == "application/problem+json"
     assert call(api, "GET", "/v1/health")[0] == 200
+    status, used, _ = call(api, "GET", "/v1/usage")
+    assert (status, used["quotas"]["scan_bytes_per_hour"]) == (200, 1)
+
+
+def test_usage_counts_among_requests_at_once() -> None:
+    store = MemoryStore()
+    write_policy(store, "default", Policy(quotas=Quotas(requests_at_once=0)))
+    api = make_handler(store, clock_ns=lambda: NOW_NS)
+    assert call(api, "GET", "/v1/usage")[0] == 429
 
 
 def test_what_is_read_and_sent_is_counted() -> None:

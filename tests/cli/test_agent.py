@@ -106,6 +106,23 @@ def test_status_tells_what_is_read_what_waits_and_what_is_wrong(
     assert json.loads(capsys.readouterr().out)["running"] is False
 
 
+def test_status_tells_why_no_agent_could_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RANKLOG_MASK_RULES", str(tmp_path / "none.json"))
+    folder = tmp_path / "spool"
+    assert agent_main.main([str(folder), str(tmp_path / "out"), "--once"]) == 2
+    words = ["agent", "status", "--spool", str(folder)]
+    capsys.readouterr()
+
+    assert main(words) == 1
+    shown = capsys.readouterr().out
+    assert "no agent has worked" in shown and "none.json" in shown
+    assert main([*words, "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["running"], "none.json" in told["start_error"]) == (False, True)
+
+
 def test_a_left_over_spool_is_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     announce(tmp_path / "spool", "a", b"left\n")
     words = ["replay", str(tmp_path / "spool"), "--destination", str(tmp_path / "out"), "--json"]

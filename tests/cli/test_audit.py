@@ -9,6 +9,9 @@ import pytest
 
 from ranklog.api.sinks import StoreFrames
 from ranklog.cli.main import main
+from ranklog.ingest.records import park
+from ranklog.layout import keys
+from ranklog.model.record import Record
 from ranklog.store.open import open_store
 from tests.api.job import NOW_NS, frame_of
 
@@ -44,6 +47,27 @@ def test_exit_codes_tell_verified_altered_and_nothing(
     empty = tmp_path / "empty"
     open_store(str(empty), create=True)
     assert main(["audit", "--store", str(empty)]) == 1
+
+
+def test_frames_that_are_in_no_chain_yet_are_counted_and_change_nothing(
+    capsys: pytest.CaptureFixture[str], store: str
+) -> None:
+    before = main(["audit", "--store", store])
+    assert "in no chain" not in capsys.readouterr().err
+    opened, record = open_store(store), Record(b"junk", NOW_NS, "1")
+    park(opened, "default", record, "s")
+    park(opened, "default", Record(b"more", NOW_NS, "2"), "s")
+    opened.put(keys.quarantine_key("default", keys.day_text(NOW_NS), "s", "3"), b"bad")
+    assert main(["audit", "--store", store]) == before
+    assert (
+        "frames that are in no chain yet: 2 wait for the tenant's quota, 1 are in quarantine: "
+        "ranklog quarantine list"
+    ) in capsys.readouterr().err
+    assert main(["audit", "--store", store, "--json"]) == before
+    out, err = capsys.readouterr()
+    report = json.loads(out.splitlines()[-1])["report"]
+    assert (report["waiting_frames"], report["quarantined_frames"]) == (2, 1)
+    assert "in no chain" in err
 
 
 def test_the_log_names_a_deletion(capsys: pytest.CaptureFixture[str], store: str) -> None:

@@ -134,3 +134,27 @@ def test_of_a_missing_file_nobody_claims_that_it_is_attached(
     ]
     told = capfd.readouterr().err
     assert told.count("ranklog: not attached: ") == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("", "not attached: '': an empty path"),
+        ("a\0b", r"not attached: 'a\x00b': a path with a NUL character"),
+    ],
+)
+def test_a_path_that_can_be_none_is_a_warning_and_attaches_nothing(
+    path: str, text: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    trouble.counts.clear()
+    one = Producer(tmp_path / "spool", Identity("default", "demo", "l1", 0, "n0", 3, 3, 8))
+    description = Description(one)
+    description.attach(path, None)
+    description.finish(WAIT_S)
+    one.close()
+    Collector(tmp_path / "spool", DiskStream(tmp_path / "out", sync=False)).finish(5.0)
+    trouble.counts.clear()
+
+    said = [(line.level, line.text) for line in lines_in(tmp_path / "out")]
+    assert [item for item in said if "attach" in item[1]] == [(30, text)]
+    assert f"ranklog: {text}" in capfd.readouterr().err

@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 
 from ranklog.access.key_text import API, INGEST, new_key
+from ranklog.agent.sealing import SealingSink
+from ranklog.agent.sinks import open_sink
+from ranklog.produce import key_tenant
 from ranklog.produce.identity import (
     Identity,
     Surroundings,
@@ -13,6 +16,8 @@ from ranklog.produce.identity import (
     tenant_at,
 )
 from ranklog.produce.key_tenant import contradiction
+from ranklog.store.disk_names import MARKER
+from ranklog.store.open import open_store
 
 AROUND = Surroundings(host="n0", script="/job/train.py", launcher="n0:7:99")
 OTHER = Surroundings(host="n0", script="/job/train.py", launcher="n0:8:99")
@@ -257,6 +262,28 @@ def test_an_ingest_key_says_whose_lines_go_into_kinesis(tmp_path: Path) -> None:
     ]
     found = [find_identity(environ, AROUND).identity.tenant for environ, _ in cases]
     assert found == [expected for _, expected in cases]
+
+
+def test_an_ingest_key_is_looked_at_where_frames_go_sealed_and_nowhere_else(tmp_path: Path) -> None:
+    assert key_tenant._STORE_MARKER == MARKER
+    key = new_key(INGEST, "acme").render()
+    open_store(str(tmp_path / "a store"), create=True)
+    environ = {"RANKLOG_INGEST_KEY": key}
+    for destination, proves in [
+        (str(tmp_path / "stream"), True),
+        (f"file://{tmp_path}/stream", True),
+        (str(tmp_path / "a store"), False),
+        (f"file://{tmp_path}/a%20store", False),
+        (f"store:{tmp_path}/new", False),
+        ("https://logs", False),
+    ]:
+        sink = open_sink(destination, environ)
+        assert (isinstance(sink, SealingSink) and sink._proves) == proves, destination
+        assert tenant_at(destination, environ) == ("acme" if proves else "default"), destination
+        told = contradiction("umbrella", destination, environ)
+        assert ("the ingest key is of 'acme'" in told) == proves, destination
+    assert contradiction("umbrella", "kinesis://[", environ) == ""
+    assert tenant_at(None, environ) == "default"
 
 
 def test_a_tenant_that_the_key_is_not_of_is_told() -> None:

@@ -15,6 +15,7 @@ from ranklog.client.deletion import delete, find_deletion
 from ranklog.client.reader import Reader, local_reader
 from ranklog.client.retention import apply_retention
 from ranklog.client.usage import stored_usage
+from ranklog.client.waiting import held_back_counts
 from ranklog.client.words import Restrictions, read_query
 from ranklog.delete.actions import Action, read_actions, record_action
 from ranklog.delete.retention import Policy, load_policy, save_policy
@@ -79,6 +80,7 @@ class LocalAdmin:
         if run is not None:
             selector = read_query("", {"run": run}, now_ns=self._reader.now_ns()).run
         found = audit(self._reader, selector, bytes_max=self._audit_bytes_max)
+        waiting, aside = held_back_counts(self._store, self._tenant)
         shown = [fate for fate in found.frames if everything or fate.state != VERIFIED]
         return {
             "frames": [fate.to_json() for fate in shown],
@@ -86,6 +88,8 @@ class LocalAdmin:
             "state": found.state,
             "totals": found.totals,
             "bytes_read": found.bytes_read,
+            "waiting_frames": waiting,
+            "quarantined_frames": aside,
         }
 
     def actions(self) -> Object:

@@ -94,7 +94,8 @@ def _refusal(data: bytes, key: KeyText) -> BadInput | None:
         return None
     return BadInput(
         f"a frame of tenant {tenant!r}, and the ingest key is of {key.tenant!r}",
-        hint=f"RANKLOG_TENANT={key.tenant} where the job runs, or a key of {tenant!r}; then `ranklog replay`",
+        hint=f"it stays of {tenant!r}: `ranklog replay` with a key of that tenant, or without a key where it "
+        f"requires none; RANKLOG_TENANT={key.tenant} is for lines that are still to come",
     )
 
 

@@ -59,6 +59,8 @@ class AuditAnswer(BaseModel):
     state: str
     totals: dict[str, int]
     bytes_read: int
+    waiting_frames: int = Field(description="wait for the tenant's quota; counted up to 1,000")
+    quarantined_frames: int = Field(description="are in quarantine; counted up to 1,000")
 
 
 class ActionsAnswer(BaseModel):

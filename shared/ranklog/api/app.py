@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 from ranklog._version import VERSION
 from ranklog.access.grant import Grant
-from ranklog.access.meter import INGESTED, SCANNED, Meter
+from ranklog.access.meter import INGESTED, REQUESTS, SCANNED, Meter
 from ranklog.api import models
 from ranklog.api.admin import add_admin
 from ranklog.api.answers import (
@@ -53,13 +53,17 @@ from ranklog.errors import (
     RanklogError,
     TooLarge,
 )
+from ranklog.ingest.records import read_record
 from ranklog.limits import QUERY_LIMIT_DEFAULT, REQUEST_BYTES_MAX
+from ranklog.model.record import Record
 from ranklog.stream.frames import peek_header
 
 Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
 
 FORM = "application/x-www-form-urlencoded"
 _PUBLIC_PATHS = frozenset(path for _, path in PUBLIC)
+# What a request uses most, where that is not what it scans; who has used it all up may see so.
+_KINDS = {"/v1/frames": INGESTED, "/v1/usage": REQUESTS}
 _RESPONSES: dict[int, Any] = {
     400: {"description": "can't be used as it is", "content": {PROBLEM: {"model": models.Problem}}},
     401: {"description": "no key", "content": {PROBLEM: {"model": models.Problem}}},
@@ -113,7 +117,7 @@ def _metered(
 ) -> dict[str, Any]:
     if meter is None:
         return pool.answer(event, context, grant, observed)
-    kind = INGESTED if event.get("rawPath") == "/v1/frames" else SCANNED
+    kind = _KINDS.get(event.get("rawPath", ""), SCANNED)
     try:
         with meter.admitted(grant.tenant, kind):
             return pool.answer(event, context, grant, observed)
@@ -348,10 +352,19 @@ def _add_frames(app: Resolver, settings: Settings) -> None:
             raise BadInput(f"the body is no frame: {error.message}", hint=error.hint) from error
         if tenant != app.tenant:
             raise Forbidden("the frame is another tenant's")
+        _check_frame(data)
         settings.sink.accept(app.tenant, data)
         if settings.meter is not None:
             settings.meter.add(app.tenant, INGESTED, len(data))
         return Response(HTTPStatus.ACCEPTED, "application/json", '{"accepted": 1}')
+
+
+def _check_frame(data: bytes) -> None:
+    """Refuse what ingest would set aside, while the sender has its own copy. Raises BadInput, TooLarge."""
+    try:
+        read_record(Record(data, 0, ""))
+    except (Corrupt, NewerVersion) as error:
+        raise BadInput(f"the frame can't be read: {error.message}", hint=error.hint) from error
 
 
 def _octets(event: Mapping[str, Any]) -> bytes:

@@ -88,14 +88,25 @@ def _files(pattern: str) -> bool:
 
 def _status(folder: Path, console: Console) -> int:
     from ranklog.agent import status
+    from ranklog.produce import spool
 
     found = status.read(folder)
+    is_running = bool(found and found["running"])
+    why = "" if is_running else spool.agent_error(folder)
     if console.json:
-        console.object(found or {"running": False, "spool_folder": str(folder)})
-        return 0 if found and found["running"] else 1
+        told = {"start_error": why} if why else {}
+        console.object((found or {"running": False, "spool_folder": str(folder)}) | told)
+        return 0 if is_running else 1
     if found is None:
         console.line(f"no agent has worked on {folder}")
-        return 1
+    else:
+        _show_status(folder, found, console)
+    if why:
+        console.line(console.safe(f"start      failed: {why}"))
+    return 0 if is_running else 1
+
+
+def _show_status(folder: Path, found: dict[str, Any], console: Console) -> None:
     for line in _lines(folder, found):
         console.line(console.safe(line))
     rows = [row for process in found["processes"] for row in _rows(process)]
@@ -104,7 +115,6 @@ def _status(folder: Path, console: Console) -> int:
         print_table(console, heads, rows)
     if found["more_processes"]:
         console.note(f"and {found['more_processes']} processes more")
-    return 0 if found["running"] else 1
 
 
 def _lines(folder: Path, found: dict[str, Any]) -> Iterator[str]:

@@ -11,9 +11,15 @@ from ranklog.cli.console import Console
 from ranklog.cli.source import open_admin_of
 from ranklog.cli.tables import print_table
 from ranklog.cli.times import shown_time, zone_of
+from ranklog.client.waiting import counted
 from ranklog.errors import BadInput
 
 _CODES = {VERIFIED: 0, MISSING: 3, ALTERED: 4}
+# An API from before it told them leaves them out.
+_HELD_BACK = {
+    "waiting_frames": "wait for the tenant's quota",
+    "quarantined_frames": "are in quarantine",
+}
 _FRAMES_SHOWN_MAX = 200
 _PLACES_SHOWN_MAX = 3
 
@@ -30,13 +36,26 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if console.json:
         for item in (*found["frames"], *found["segments"]):
             console.object(item)
-        report = {"state": found["state"], "bytes_read": found["bytes_read"], **found["totals"]}
-        console.object({"report": report})
+        console.object({"report": _report(found)})
     else:
         _show(found, arguments, console)
+    _tell_held_back(found, console)
     totals = found["totals"]
     nothing = not (any(totals[s] for s in STATES) or totals["segments"] or found["segments"])
     return 1 if nothing else _CODES[found["state"]]
+
+
+def _report(found: dict[str, Any]) -> dict[str, Any]:
+    members = ("state", "bytes_read", *_HELD_BACK)
+    return {**{name: found[name] for name in members if name in found}, **found["totals"]}
+
+
+def _tell_held_back(found: dict[str, Any], console: Console) -> None:
+    """Of frames that came and are not stored no chain knows."""
+    counts = [(found.get(name, 0), where) for name, where in _HELD_BACK.items()]
+    said = ", ".join(f"{counted(frames)} {where}" for frames, where in counts if frames)
+    if said:
+        console.note(f"frames that are in no chain yet: {said}: ranklog quarantine list")
 
 
 def _show(found: dict[str, Any], arguments: argparse.Namespace, console: Console) -> None:

@@ -40,12 +40,9 @@ class WaitingFrames:
 def held_back(store: Store, tenant: str) -> str:
     """A hint that what is not stored may be in frames that wait or are in quarantine; "" where there are
     none. Raises what the store raises."""
-    waiting = sum(1 for _ in islice(store.list(keys.waiting_prefix(tenant)), _COUNTED_MAX))
-    listed = islice(store.list(keys.quarantine_prefix(tenant)), 3 * _COUNTED_MAX)  # frame and notes
-    names = {item.key for item in listed}
-    aside = sum(not key.endswith(_NOTE) and key + _REPLAYED not in names for key in names)
+    waiting, aside = held_back_counts(store, tenant)
     said = [
-        f"{_counted(frames)} {what}"
+        f"{counted(frames)} {what}"
         for frames, what in ((waiting, "for the tenant's quota"), (aside, "in quarantine"))
         if frames
     ]
@@ -54,5 +51,16 @@ def held_back(store: Store, tenant: str) -> str:
     return f"frames wait ({', '.join(said)}), its lines may be in them: ranklog quarantine list"
 
 
-def _counted(frames: int) -> str:
+def held_back_counts(store: Store, tenant: str) -> tuple[int, int]:
+    """Frames that wait for the tenant's quota, and frames in its quarantine; each counted up to 1,000. Raises
+    what the store raises."""
+    waiting = sum(1 for _ in islice(store.list(keys.waiting_prefix(tenant)), _COUNTED_MAX))
+    listed = islice(store.list(keys.quarantine_prefix(tenant)), 3 * _COUNTED_MAX)  # frame and notes
+    names = {item.key for item in listed}
+    aside = sum(not key.endswith(_NOTE) and key + _REPLAYED not in names for key in names)
+    return waiting, min(aside, _COUNTED_MAX)
+
+
+def counted(frames: int) -> str:
+    """A count of `held_back_counts` in words."""
     return f"{frames:,}" if frames < _COUNTED_MAX else f"{_COUNTED_MAX:,} and more"

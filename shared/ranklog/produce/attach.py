@@ -54,6 +54,14 @@ def reference(path: str | os.PathLike[str], kind: str | None) -> dict[str, Any]:
     return {"path": name, "kind": kind or kind_of(PurePath(name).name), "time_ns": time.time_ns()}
 
 
+def wrong_with(path: str | os.PathLike[str]) -> str:
+    """Why nothing can be at a path, wherever it is looked for; "" where something can."""
+    name = os.fspath(path)
+    if not name:
+        return "an empty path"
+    return "a path with a NUL character" if "\0" in name else ""
+
+
 def look_at(found: dict[str, Any]) -> dict[str, Any]:
     """The reference with size, time of change and hash; with the error where it can't be read."""
     path = Path(found["path"])

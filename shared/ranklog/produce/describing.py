@@ -9,7 +9,7 @@ from typing import Any
 
 from ranklog.model.levels import INFO, WARNING
 from ranklog.produce import spool, trouble
-from ranklog.produce.attach import Lookout, reference
+from ranklog.produce.attach import Lookout, reference, wrong_with
 from ranklog.produce.context import STREAM_RANK, current, current_iteration
 from ranklog.produce.manifest import VERSION, Capture, append_piece, write
 from ranklog.produce.manifest import Given as Given
@@ -38,6 +38,9 @@ class Description:
 
     def attach(self, path: str | os.PathLike[str], kind: str | None) -> None:
         """A line that names it now; the reference follows when the file was looked at, or a warning."""
+        if wrong := wrong_with(path):
+            self._warn({"path": repr(os.fspath(path)), "kind": kind or "file", "error": wrong})
+            return
         found = reference(path, kind)
         overlay = current()
         own = self._producer.process.identity.rank

@@ -138,7 +138,7 @@ def find_identity(environ: Mapping[str, str], around: Surroundings) -> Found:
 
 def tenant_at(destination: str | None, environ: Mapping[str, str]) -> str:
     """Whose lines they are: who `RANKLOG_TENANT` says, else who the key is of that they are sent with (to an
-    API, or sealed into Kinesis), which is good for no other's. Else they are those of `default`."""
+    API, or sealed into a stream), which is good for no other's. Else they are those of `default`."""
     return environ.get("RANKLOG_TENANT") or key_tenant(destination, environ) or "default"
 
 
