@@ -109,6 +109,10 @@ def test_errors_are_equal(place: Place) -> None:
         lambda a: a.quarantined("2026-01-01/s.77"),
         lambda a: a.replay(["2026-01-01/s.77"], who="t"),
         lambda a: a.set_retention("*", 1, who="t"),
+        lambda a: a.set_retention("", 30 * DAY_NS, who="t"),
+        lambda a: a.set_retention("", None, who="t"),
+        lambda a: a.audit(""),
+        lambda a: a.delete("odd", {"run": "", "since": "2026-01-01"}, who="t"),
     ):
         said = []
         for admin in (place.local, place.remote):
@@ -176,3 +180,10 @@ def test_an_api_without_an_administrator_says_so() -> None:
     api = make_api(Settings(lambda tenant: Client(store=store, tenant=tenant), tenant="acme"))
     status, found, _ = call(api, "POST", "/v1/delete", {"run": "job"})
     assert (status, found["detail"]) == (404, "this API administers nothing")
+
+
+@pytest.mark.parametrize("keep", ["30d", "none"])
+def test_a_rule_of_no_run_is_refused(keep: str) -> None:
+    api = make_handler(MemoryStore(), keys=None, tenant="acme")
+    status, found, _ = call(api, "POST", "/v1/retention", {"run": "", "keep": keep})
+    assert (status, found["detail"]) == (400, "a rule of no run")

@@ -67,6 +67,27 @@ def test_a_value_may_begin_with_a_dash() -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "words", "found"),
+    [
+        ("quarantine", ["show", "--store", "s", "ID"], ("show", ["ID"])),
+        ("quarantine", ["--store", "s", "list"], ("list", [])),
+        ("keys", ["require", "--store", "s", "on"], ("require", ["on"])),
+        ("keys", ["revoke", "a", "--store", "s", "b"], ("revoke", ["a", "b"])),
+    ],
+)
+def test_an_option_may_stand_between_an_action_and_its_words(
+    command: str, words: list[str], found: tuple[str, list[str]]
+) -> None:
+    parsed = parse(command_of(command), words)
+    assert (parsed.action_words, parsed.id_words, parsed.store) == (*found, "s")
+
+
+def test_what_stands_behind_two_dashes_keeps_its_own() -> None:
+    parsed = parse(command_of("run"), ["--run", "r", "--", "a", "--run", "x", "--", "-b"])
+    assert (parsed.run, parsed.cmd_words) == ("r", ["a", "--run", "x", "--", "-b"])
+
+
+@pytest.mark.parametrize(
     ("command", "words", "message"),
     [
         ("search", ["--limit"], "--limit needs a value"),

@@ -72,8 +72,11 @@ def test_an_empty_list_is_nothing_found(tmp_path: Path, capsys: pytest.CaptureFi
         (["create", "--scope", "root"], "no scope 'root'"),
         (["create", "--expires", "soon"], "--expires"),
         (["create", "--ingest", "--scope", "read"], "has no scope"),
-        (["create", "--tenant", ""], "without a name"),
-        (["create", "--ingest", "--tenant", ""], "without a name"),
+        (["create", "--scope", ""], "a key without a scope"),
+        (["create", "--scope", ","], "a key without a scope"),
+        (["create", "--ingest", "--scope", ""], "has no scope"),
+        (["create", "--tenant", ""], "--tenant names nothing"),
+        (["create", "--ingest", "--tenant", ""], "--tenant names nothing"),
         (["revoke", "0123456789ab"], "no ingest key"),
     ],
 )

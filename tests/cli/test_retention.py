@@ -49,6 +49,19 @@ def test_a_rule_is_set_shown_applied_and_cleared(
     ]
 
 
+@pytest.mark.parametrize("action", [["set", "1d"], ["clear"]])
+@pytest.mark.parametrize("run", ["", " "])
+def test_a_run_that_is_given_as_nothing_is_not_every_run(
+    capsys: pytest.CaptureFixture[str], store: str, action: list[str], run: str
+) -> None:
+    assert main(["retention", "set", "90d", "--store", store]) == 0
+    capsys.readouterr()
+    assert main(["retention", *action, "--run", run, "--store", store]) == 2
+    assert "--run names nothing" in capsys.readouterr().err
+    assert main(["retention", "show", "--store", store]) == 0
+    assert "*    90d" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("words", [["set"], ["set", "soon"], ["set", "1h"], ["apply", "1d"], ["x"]])
 def test_what_is_no_rule_is_refused(words: list[str], store: str) -> None:
     assert main(["retention", *words, "--store", store]) == 2

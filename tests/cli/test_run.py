@@ -33,15 +33,17 @@ def test_a_configuration_whose_keys_nobody_can_read_here_is_told(
 
 
 @pytest.mark.parametrize("words", [["run", "--", "true"], ["agent", "--once"]])
+@pytest.mark.parametrize("destination", ["kinesis://logs", "/tmp/ranklog-no-such-stream"])
 def test_a_tenant_that_the_key_is_not_of_starts_nothing(
     words: list[str],
+    destination: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("RANKLOG_INGEST_KEY", new_key(INGEST, "acme").render())
     monkeypatch.setenv("RANKLOG_TENANT", "umbrella")
-    monkeypatch.setenv("RANKLOG_DESTINATION", "kinesis://logs")
+    monkeypatch.setenv("RANKLOG_DESTINATION", destination)
     monkeypatch.setenv("RANKLOG_SPOOL", str(tmp_path))
     assert main(words) == 2
     told = capsys.readouterr().err
@@ -49,10 +51,44 @@ def test_a_tenant_that_the_key_is_not_of_starts_nothing(
 
 
 def test_a_job_that_starts_itself_is_told_once(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("RANKLOG_INGEST_KEY", new_key(INGEST, "acme").render())
     monkeypatch.setattr(trouble, "counts", type(trouble.counts)())
     for tenant in ("acme", "umbrella", "umbrella"):
-        session._tell_contradiction(tenant, "kinesis://logs")
+        session._tell_contradiction(tenant, str(tmp_path / "stream"))
     assert capfd.readouterr().err.count("the ingest key is of 'acme'") == 1
+
+
+STORES = ["gs://bucket/x", "S3://bucket/x", "ftp://x", "hdfs://n/x", "s3:/bucket", "file:relative"]
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_store_that_nobody_can_open_is_no_folder_of_that_name(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words in (["run", "--store", store, "--", "true"], ["import", "-", "--run", "r"]):
+        monkeypatch.setenv("RANKLOG_STORE", store)
+        assert main(words) == 2
+        assert "no store is kept at" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["run", "launch", "tenant", "store", "destination"])
+@pytest.mark.parametrize("value", ["", " "])
+def test_a_name_that_is_given_as_nothing_starts_nothing(
+    option: str, value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", f"--{option}", value, "--", "true"]) == 2
+    assert f"--{option} names nothing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["run", "launch"])
+def test_an_import_under_no_name_is_refused(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--run", "r", "--store", str(tmp_path / "s"), f"--{option}", ""]
+    assert main(["import", str(tmp_path), *words]) == 2
+    assert f"--{option} names nothing" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

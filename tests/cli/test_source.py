@@ -57,10 +57,11 @@ def test_two_places_or_a_tenant_of_an_api_are_refused(
         source_of(arguments, environ)
 
 
-@pytest.mark.parametrize("arguments", [given(store=""), given(api="")])
-def test_a_place_that_is_given_as_nothing_is_refused(arguments: argparse.Namespace) -> None:
-    with pytest.raises(BadInput, match="names nothing"):
-        source_of(arguments, STORE)
+@pytest.mark.parametrize("name", ["store", "api", "tenant"])
+@pytest.mark.parametrize("value", ["", "  "])
+def test_a_place_or_tenant_that_is_given_as_nothing_is_refused(name: str, value: str) -> None:
+    with pytest.raises(BadInput, match=f"--{name} names nothing"):
+        source_of(given(**{name: value}), STORE)
 
 
 def test_the_local_store_is_in_the_data_directory() -> None:

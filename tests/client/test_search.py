@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import struct
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -177,6 +178,35 @@ def test_context_is_of_the_same_stream(client: Client) -> None:
         ("step 5 loss 0.625", 1, True),
         ("step 6 loss 0.75", 1, False),
     ]
+
+
+@pytest.mark.parametrize("query", [None, 5, b"x", ["x"]])
+def test_a_query_that_is_no_text_is_refused(client: Client, query: Any) -> None:
+    remote = Client(api="http://127.0.0.1:1")  # it does not get as far as that
+    for asked in (client, remote):
+        for ask in (asked.search, asked.count, asked.runs, asked.patterns, asked.triage):
+            with pytest.raises(BadInput, match="is no query"):
+                ask(query, run="llama")
+    with pytest.raises(BadInput, match="is no query"):
+        client.search(query, pin="pin-0123456789abcdef")
+
+
+@pytest.mark.parametrize("names", [5, [5], b"ab", [None]])
+def test_fields_that_are_no_texts_are_refused(client: Client, names: Any) -> None:
+    with pytest.raises(BadInput, match="names no fields"):
+        client.search(fields=names)
+    with pytest.raises(BadInput, match="names no fields"):
+        client.count(by=names)
+
+
+def test_ranks_that_end_before_they_begin_are_refused(client: Client) -> None:
+    with pytest.raises(BadInput, match="'1-0' ends before it begins"):
+        client.compare(run="llama", ranks="1-0")
+
+
+def test_fields_are_a_list_or_a_text_with_commas(client: Client) -> None:
+    assert client.search(fields="rank, text").fields == ("rank", "text")
+    assert client.search(fields=["step"]).fields == ("step",)
 
 
 def test_a_key_that_nothing_has_is_a_warning(client: Client) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ranklog.answer.render import render_time
 from ranklog.client import Client
-from ranklog.errors import BadQuery, RanklogError
+from ranklog.errors import BadInput, BadQuery, RanklogError
 from ranklog.ingest.batch import Record, ingest_batch
 from ranklog.store.disk import DiskStore
 from ranklog.store.memory import MemoryStore
@@ -127,3 +128,9 @@ def test_an_index_that_cannot_be_read_is_told_of(tmp_path: Path, corpus: Corpus)
     found = Client(store=store, tenant=TENANT).sql("SELECT 1", since="2026-01-01")
     assert found.completeness.state == "partial"
     assert found.completeness.skipped_tasks[0]["segment"].endswith(".idx")
+
+
+@pytest.mark.parametrize("statement", [None, 5, b"SELECT 1"])
+def test_a_statement_that_is_no_text_is_refused(statement: Any) -> None:
+    with pytest.raises(BadInput, match="is no query"):
+        Client(store=MemoryStore()).sql(statement)

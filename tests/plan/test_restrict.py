@@ -56,6 +56,8 @@ def test_a_query_with_its_shape_keeps_it() -> None:
         {"since": "soon"},
         {"last": '1"'},
         {"rank": ""},
+        {"rank": "7..0"},
+        {"iteration": "5..1"},
     ],
 )
 def test_an_error_names_the_option(options: dict[str, str]) -> None:

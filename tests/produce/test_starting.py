@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from ranklog.errors import BadInput
 from ranklog.produce import spool, trouble
 from ranklog.produce.identity import Identity
 from ranklog.produce.starting import is_known_kind, resolved, spool_of, take_spool
+from ranklog.store.open import scheme_of
 
 
 @pytest.mark.parametrize(
@@ -24,10 +26,44 @@ from ranklog.produce.starting import is_known_kind, resolved, spool_of, take_spo
         ("HTTPS://host", True),
         ("ftp://host", False),
         ("s4://bucket", False),
+        ("S3://bucket", False),
+        ("s3:/bucket", False),
+        ("", False),
+        (" ", False),
     ],
 )
 def test_a_destination_of_no_known_kind_is_known_as_such(destination: str, known: bool) -> None:
     assert is_known_kind(destination) is known
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("logs:2026", True),
+        ("./s3:x", True),
+        ("s3://b/p", True),
+        ("file:///logs", True),
+        ("gs://bucket/x", False),
+        ("S3://bucket", False),
+        ("s3:/bucket", False),
+        ("gs:/bucket", False),
+        ("file:relative", False),
+        ("store:logs", False),
+        ("a/b://c", False),
+        ("   ", False),
+        ("", False),
+    ],
+)
+def test_a_store_that_nobody_could_open_is_of_no_known_kind_and_stays_as_it_is(
+    name: str, known: bool
+) -> None:
+    assert is_known_kind(f"store:{name}") is known
+    if known:
+        scheme_of(name)
+    else:
+        assert resolved(f"store:{name}") == f"store:{name}"
+        with pytest.raises(BadInput, match=r"no store is kept at|an empty store name"):
+            scheme_of(name)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +74,7 @@ def test_a_destination_of_no_known_kind_is_known_as_such(destination: str, known
         ("/logs", "/logs"),
         ("store:s3://b/p", "store:s3://b/p"),
         ("store:", "store:"),
+        (" ", "store:"),
         ("https://host/x", "https://host/x"),
     ],
 )

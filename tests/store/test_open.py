@@ -32,7 +32,10 @@ def test_a_bucket_is_named_by_url(url: str, name: str, monkeypatch: pytest.Monke
     assert store.url == name
 
 
-@pytest.mark.parametrize("url", ["", "s3://", "gs://b", "file://host/x", "file:", "http://x/y"])
+OTHERS = ["", " ", "s3://", "S3://b", "s3:/b", "gs://b", "gs:/b", "hdfs://n/x", "http://x/y"]
+
+
+@pytest.mark.parametrize("url", [*OTHERS, "file://host/x", "file:", "file:x", "store:x"])
 def test_other_names_are_refused_with_a_hint(url: str) -> None:
     with pytest.raises((BadInput, NotFound)) as raised:
         open_store(url)

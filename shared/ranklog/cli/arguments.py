@@ -74,9 +74,12 @@ def _destination(name: str) -> str:
 
 def parse(command: Command, words: Sequence[str]) -> argparse.Namespace:
     """Values by option name; words without dashes as `<name>_words`. Raises BadInput."""
+    parser = parser_of(command)
     if command.query:
-        words = _sort(command, words)
-    return parser_of(command).parse_args(list(words))
+        return parser.parse_args(_sort(command, words))
+    if "--" in words:  # parse_intermixed_args loses it
+        return parser.parse_args(list(words))
+    return parser.parse_intermixed_args(list(words))
 
 
 def _sort(command: Command, words: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ from ranklog.answer.render import render_time
 from ranklog.cli.console import Console
 from ranklog.cli.progress import Progress
 from ranklog.cli.scope import FOUND
-from ranklog.cli.source import open_store_of
+from ranklog.cli.source import open_store_of, refuse_empty
 from ranklog.cli.tables import print_table, shown_bytes, shown_ranks
 from ranklog.errors import BadInput
 
@@ -27,7 +27,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     """Import, say what each file was taken for. 2 if a file could not be imported."""
     if not arguments.path_words:
         raise BadInput("import what?", hint="name files, folders, or - for standard input")
-    if not arguments.run:
+    refuse_empty(arguments, "run", "launch")
+    if arguments.run is None:
         lacking = [path for path in arguments.path_words if path != "-" and not Path(path).exists()]
         also = f"; and there is no {lacking[0]}" if lacking else ""
         raise BadInput(f"an import needs the name of its run{also}", hint="--run NAME")

@@ -35,11 +35,9 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 def _create(arguments: argparse.Namespace, console: Console, store: Store, tenant: str) -> int:
     from ranklog.access.manage import create_api_key, create_ingest_key
 
-    if not tenant:  # of a variable that is empty: the text of a key can't name it
-        raise BadInput("a key of a tenant without a name", hint="--tenant NAME")
     now_ns, name = time.time_ns(), arguments.name or ""
     if arguments.ingest:
-        if arguments.scope or arguments.expires:
+        if arguments.scope is not None or arguments.expires is not None:
             raise BadInput(
                 "an ingest key has no scope and does not expire",
                 hint="the next one rotates it, and `ranklog keys revoke ID` ends it at once",
@@ -49,7 +47,7 @@ def _create(arguments: argparse.Namespace, console: Console, store: Store, tenan
         key, record = create_api_key(
             store,
             tenant,
-            names_of(arguments.scope or "read"),
+            names_of("read" if arguments.scope is None else arguments.scope),
             now_ns=now_ns,
             name=name,
             lifetime_ns=_lifetime_ns(arguments.expires),

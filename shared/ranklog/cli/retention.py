@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from ranklog.cli.console import Console
-from ranklog.cli.source import open_admin_of
+from ranklog.cli.source import open_admin_of, refuse_empty
 from ranklog.cli.tables import print_table
 from ranklog.delete.actions import this_user
 from ranklog.delete.retention import CANARIES, EVERY_RUN
@@ -22,6 +22,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         raise BadInput(f"no action {action!r}", hint="set SPAN, clear, show or apply")
     if span and action != "set":
         raise BadInput(f"{action} {span}?", hint="only set takes a span")
+    refuse_empty(arguments, "run")
     keep_ns = _keep_ns(span) if action == "set" else None
     admin = open_admin_of(arguments)
     who, why = arguments.who or this_user(), arguments.why

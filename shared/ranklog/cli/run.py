@@ -8,7 +8,6 @@ import shlex
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from ranklog.cli.config import read_config
 from ranklog.cli.console import Console
@@ -38,6 +37,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         raise BadInput("--nproc 0 starts nothing", hint="1 or more, or leave it out")
     if arguments.monitor and find_spec("psutil") is None:
         raise BadInput("--monitor needs psutil", hint="pip install 'ranklog[monitor]'")
+    refuse_empty(arguments, "run", "launch", "tenant")
     destination, near = _destination(arguments)
     tenant = arguments.tenant or tenant_at(destination, os.environ)
     if wrong := contradiction(tenant, destination, os.environ):
@@ -88,6 +88,8 @@ def _lacking(config: Path) -> str:
 
 def _destination(arguments: argparse.Namespace) -> tuple[str | None, str | None]:
     """Where lines go, and the store, where it is one: then the command ends with all searchable."""
+    from ranklog.store.open import local_folder, scheme_of
+
     refuse_empty(arguments, "store", "destination")
     if arguments.destination and arguments.store:
         raise BadInput("--destination and --store name two places", hint="say which")
@@ -107,11 +109,10 @@ def _destination(arguments: argparse.Namespace) -> tuple[str | None, str | None]
     if not store and find_spec("pyarrow") is None:
         return None, None  # a training environment that can't ingest: the spool keeps the lines
     store = store or str(local_store())
-    if store.startswith("s3://"):
+    scheme = scheme_of(store)
+    if scheme == "s3":
         return store, store
-    if store.startswith("file://"):
-        store = unquote(urlsplit(store).path)
-    store = str(Path(store).absolute())
+    store = str(Path(local_folder(store) if scheme else store).absolute())
     return f"store:{store}", store
 
 

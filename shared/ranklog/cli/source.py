@@ -47,7 +47,7 @@ def source_of(
     tenant = DEFAULT_TENANT if given_tenant is None else given_tenant
     store, api = arguments.store, getattr(arguments, "api", None)
     names = "--store and --api"
-    refuse_empty(arguments, "store", "api")
+    refuse_empty(arguments, "store", "api", "tenant")
     if not store and not api:
         store, api = environ.get("RANKLOG_STORE"), environ.get("RANKLOG_API")
         names = "$RANKLOG_STORE and $RANKLOG_API"
@@ -69,10 +69,11 @@ def source_of(
 
 
 def refuse_empty(arguments: argparse.Namespace, *options: str) -> None:
-    """A place that is given as "", as by a shell's variable that nobody set, is not the usual one."""
+    """What is given as "" or blanks, as by a shell's variable that nobody set, is not the usual one."""
     for option in options:
-        if getattr(arguments, option, None) == "":
-            raise BadInput(f"--{option} names nothing", hint=f"--{option} URL, or leave it out")
+        given: str | None = getattr(arguments, option, None)
+        if given is not None and not given.strip():
+            raise BadInput(f"--{option} names nothing", hint=f"name one, or leave --{option} out")
 
 
 def at_source(command: str, arguments: argparse.Namespace) -> str:

@@ -10,7 +10,7 @@ from ranklog import limits
 from ranklog.client.answer import Answer, CountAnswer, Listing
 from ranklog.client.options import CountOptions, SearchOptions
 from ranklog.client.series_options import SeriesOptions, kinds_of
-from ranklog.client.words import Restrictions, field_names
+from ranklog.client.words import Restrictions, field_names, names_in
 from ranklog.errors import BadInput
 from ranklog.model.answer import Line
 from ranklog.store.protocol import Store
@@ -193,7 +193,7 @@ class Client:
             limit=limit,
             order=order,
             cursor=cursor,
-            fields=tuple(fields),
+            fields=tuple(names_in(fields)),
             context=context,
             groups=groups,
             explain=explain,

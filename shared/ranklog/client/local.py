@@ -263,8 +263,9 @@ class Local:
 
     def sql(self, statement: str, given: Restrictions, timeout_s: float | None) -> Any:
         from ranklog.client.sql import run_sql
-        from ranklog.client.words import check_timeout
+        from ranklog.client.words import check_query, check_timeout
 
+        check_query(statement, hint="a text: one SELECT")
         query = self._query("", given, timeout_s=check_timeout(timeout_s))
         return run_sql(self.reader, statement, query)
 

@@ -20,6 +20,7 @@ from ranklog.client.read_back import read_completeness
 from ranklog.client.reader import Reader
 from ranklog.client.scope import Scope, judge_unheard_in, load_scope, skips_of
 from ranklog.client.spiked import joins_points
+from ranklog.client.words import check_query
 from ranklog.errors import AlreadyExists, BadInput, Corrupt, NewerVersion, NotFound
 from ranklog.layout import keys
 from ranklog.model import query as q
@@ -68,7 +69,8 @@ def is_pin(text: str) -> bool:
 
 
 def refuse_words(query: str, given: Mapping[str, Any]) -> None:
-    """A pin is a whole question."""
+    """A pin is a whole question. Raises BadInput."""
+    check_query(query)
     if query.strip() or any(value is not None for key, value in given.items() if key != "tz"):
         raise BadInput("a pin has its own query and bounds", hint="leave out yours")
 

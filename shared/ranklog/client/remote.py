@@ -30,7 +30,7 @@ from ranklog.client.series_options import SeriesOptions
 from ranklog.client.stacks_answer import StacksAnswer
 from ranklog.client.tail_items import TailItem, TailPage
 from ranklog.client.triage_answer import Triage
-from ranklog.client.words import Restrictions, check_shape
+from ranklog.client.words import Restrictions, check_query, check_shape
 from ranklog.spmd.watch.news import StreamNews
 
 if TYPE_CHECKING:
@@ -66,7 +66,9 @@ class Remote:
         self, method: str, path: str, words: Mapping[str, Any], accept: str = "application/json"
     ) -> Iterator[Any]:
         """The response, to be read inside the block. Raises what the problem says."""
-        given = {name: value for name, value in words.items() if value not in (None, (), [], "")}
+        if "query" in words:
+            check_query(words["query"])
+        given = {name: value for name, value in words.items() if value not in (None, (), [])}
         url, body = self._url + path, None
         headers = {"Accept": accept}
         if method == "POST":
@@ -188,7 +190,7 @@ class Remote:
         """Nothing runs here."""
 
     def runs(self, query: str, given: Restrictions, *, manifest: bool) -> Listing:
-        words = {**given, "query": query or None, "manifest": manifest or None}
+        words = {**given, "query": query, "manifest": manifest or None}
         return self._listing("GET", "/v1/runs", "runs", words)
 
     def streams(self, given: Restrictions) -> Listing:

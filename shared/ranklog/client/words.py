@@ -41,12 +41,19 @@ def read_query(
             f"unknown restriction {sorted(unknown)[0]}",
             hint="run attempt rank host level iteration since until last tz mute_common",
         )
+    check_query(text)
     words: dict[str, Any] = dict(given)
     zone = words.pop("tz", None) or "UTC"
     muted = bool(words.pop("mute_common", False))
     query = parse_query(text, now_ns=now_ns, tz=zone, series=series).to_query(**shape)
     query = replace(query, mute_common=muted) if muted else query
     return restrict(query, now_ns=now_ns, tz=zone, **words)
+
+
+def check_query(text: object, hint: str = 'a text; "" asks for all') -> None:
+    """Raises BadInput for what is no text."""
+    if not isinstance(text, str):
+        raise BadInput(f"{text!r:.80} is no query", hint=hint)
 
 
 def check_shape(limit: int | None, order: str | None) -> int | None:
@@ -83,10 +90,19 @@ def parse_every(text: str | None) -> tuple[int | None, int | None]:
 
 
 def field_names(by: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Fields to count by, from a list or from text with commas; `step` means iteration."""
-    names = by.split(",") if isinstance(by, str) else list(by or ())
-    cleaned = [name.strip() for name in names if name.strip()]
-    return tuple(dict.fromkeys("iteration" if name == "step" else name for name in cleaned))
+    """Fields to count by, from a list or from text with commas; `step` means iteration. Raises BadInput."""
+    names = names_in(by)
+    return tuple(dict.fromkeys("iteration" if name == "step" else name for name in names))
+
+
+def names_in(given: str | Sequence[str] | None) -> list[str]:
+    """Names, from a list or from text with commas. Raises BadInput."""
+    names: Any = given.split(",") if isinstance(given, str) else () if given is None else given
+    try:
+        return [name for name in map(str.strip, names) if name]
+    except TypeError as error:
+        hint = "a list of texts, or a text with commas: time,rank"
+        raise BadInput(f"{given!r:.80} names no fields", hint=hint) from error
 
 
 def parse_ranks(text: str | Sequence[int] | None) -> list[int]:
@@ -100,5 +116,7 @@ def parse_ranks(text: str | Sequence[int] | None) -> list[int]:
         low, dash, high = part.partition("-")
         if not low.isdecimal() or (dash and not high.isdecimal()):
             raise BadInput(f"{part!r} is no rank", hint="write 0,7 or 0-3")
+        if dash and int(high) < int(low):
+            raise BadInput(f"{part!r} ends before it begins", hint=f"write {high}-{low}")
         ranks += range(int(low), int(high or low) + 1) if dash else [int(low)]
     return list(dict.fromkeys(ranks))

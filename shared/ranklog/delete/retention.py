@@ -50,6 +50,8 @@ class Policy:
 
     def with_rule(self, run: str, keep_ns: int | None) -> Policy:
         """The rule of this pattern replaced; None: without it. Raises BadInput."""
+        if not run.strip():
+            raise BadInput("a rule of no run", hint=f"a name with * and ?, {EVERY_RUN}: every run")
         if keep_ns is not None and keep_ns < RETENTION_NS_MIN:
             hours = RETENTION_NS_MIN // HOUR_NS
             raise BadInput(f"to keep lines for less than {hours} h", hint="90d, or 36h")

@@ -69,9 +69,19 @@ def typed_value(key: str, op: str, raw: RawValue, clock: Clock) -> Value:
             hint=f"for the text write {quote(key + op + raw.source)}{strings}",
             position=raw.start,
         )
+    if isinstance(value, Range) and _is_reversed(value):
+        raise BadQuery(
+            f"{key}:{raw.source} ends before it begins",
+            hint=f"the smaller end comes first; for the text write {quote(key + ':' + raw.source)}",
+            position=raw.start,
+        )
     if op == "!=" and isinstance(value, Present):
         raise BadQuery(f"{key}!=* is never true", hint=f"absent is {key}:null", position=raw.start)
     return value
+
+
+def _is_reversed(value: Range) -> bool:
+    return value.low is not None and value.high is not None and value.low > value.high
 
 
 def _is_ordered(key: str, value: Value) -> bool:

@@ -30,17 +30,32 @@ def ensure_agent(folder: Path, destination: str | None) -> None:
 
 def is_known_kind(destination: str) -> bool:
     """Whether an agent would know what to do with it."""
-    kind = _kind(destination)
-    return not kind or kind in KINDS
+    kind, name = _kind(destination), destination.partition(":")[2]
+    if kind == "store":
+        return _is_store(name)
+    if kind in ("s3", "file"):
+        return destination.startswith(f"{kind}://")
+    return kind in KINDS if kind else bool(destination.strip())
+
+
+def _is_store(name: str) -> bool:
+    """What `store.open.scheme_of` takes, whose package no training process imports."""
+    if "://" in name:
+        return name.startswith(("file://", "s3://"))
+    kind = _kind(name)
+    is_address = kind in KINDS or (kind and name.startswith("/", len(kind) + 1))
+    return bool(name.strip()) and not is_address
 
 
 def resolved(destination: str) -> str:
     """A directory's name that means the same from wherever an agent is started."""
     kind = _kind(destination)
+    if not destination.strip():
+        return "store:"  # of no name: the agent says so
     if not kind:
         return os.path.abspath(destination)
     name = destination.partition(":")[2]
-    is_folder = kind == "store" and name and not name.startswith(("s3:", "file:"))
+    is_folder = kind == "store" and _is_store(name) and not name.startswith(("s3:", "file:"))
     return f"store:{os.path.abspath(name)}" if is_folder else destination
 
 
