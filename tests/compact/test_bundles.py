@@ -115,6 +115,22 @@ def test_a_bundle_gives_back_the_indexes_it_was_made_of() -> None:
     assert object_key(member_key("b.idx", 2)) == "b.idx" and object_key("b.idx") == "b.idx"
 
 
+def test_of_a_merged_index_that_goes_while_it_is_read_the_bundle_has_a_copy() -> None:
+    store = SteppedStore()
+    for number in range(3):
+        say(store, number, T0 + number)
+    compact(store)
+    [merged] = [key for key in store.names("index/") if ".~1." in key]
+    copy = merged.replace(".~1.", ".~0.")
+    store.put(copy, encode_bundle([(merged, store.get(merged))]))
+    listed = store.names("index/")
+    store.delete(merged)  # compaction, after the LIST
+    loaded = IndexCache(store).load(listed)
+    assert loaded.failed == []
+    assert [index.key for index in loaded.indexes] == [merged]
+    assert merged in loaded.opened
+
+
 def test_a_bundle_is_no_index() -> None:
     with pytest.raises(Corrupt, match="damaged index: b"):
         SegmentIndex.open(encode_bundle(indexes(1)), "b")

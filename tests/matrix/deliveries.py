@@ -76,6 +76,13 @@ class Deliveries:
             taken.append(self.waiting.pop(at))
         return taken
 
+    def joined(self) -> list[Delivery]:
+        """What was done so far, once more and together: as from a shard whose place nobody had noted."""
+        found: dict[str, tuple[Record, ...]] = {}
+        for delivery in self.past:
+            found[delivery.shard] = (*found.get(delivery.shard, ()), *delivery.records)
+        return [Delivery(shard, records, 1) for shard, records in found.items() if records[1:]]
+
     def done(self, delivery: Delivery, stored: Iterable[Record]) -> None:
         """It was acknowledged: lines of these of its records are stored for sure."""
         self.store(stored)

@@ -283,9 +283,13 @@ class Schedule:
 
     def _store_one_by_one(self) -> None:
         """Frames of the run of days ago and of the one that speaks twice, which were sent first, with a question
-        after each."""
+        after each; then all of them together."""
         play = self.play
         for delivery in play.deliveries.take(ALONE_FRAMES, first=True):
+            add_ingest(play, delivery)
+            play.run_stage()
+            ask_twin(play)
+        for delivery in play.deliveries.joined():
             add_ingest(play, delivery)
             play.run_stage()
             ask_twin(play)

@@ -79,6 +79,16 @@ class Known:
     tombstones: Tombstones
     points_stored: int = 0
 
+    def said_rows(self, asked: Asked) -> dict[Name, Ranges]:
+        """What an answer that is complete has: of a run that nothing is stored of, one about every run can't
+        know."""
+        heard = {run for (run, _), rows in self.stored.items() if rows}
+        return {
+            name: [(0, count)]
+            for name, count in self.said.items()
+            if asked.run != EVERY_RUN or name[0] in heard
+        }
+
 
 @dataclass(slots=True)
 class Truth:
@@ -183,7 +193,7 @@ class Truth:
             why = f"{where}: {state}, {answer.completeness.skipped_tasks[:2]}"
             self.note("lost", len(must - shown), f"{why} {sorted(must - shown)[:3]}")
         if state == "complete":
-            said = {name: [(0, count)] for name, count in before.said.items()}
+            said = before.said_rows(asked)
             missing = self.wanted(asked, said, after.tombstones) - shown
             self.note("false_complete", len(missing), f"{where} {sorted(missing)[:3]}")
         self._check_watermark(asked, answer, before, after, shown, where)
@@ -244,7 +254,7 @@ class Truth:
         self.floors = floors
         self.note("doubled", max(0, count - most), f"{where}: {count} of at most {most}")
         if state == "complete":
-            said = {name: [(0, count_)] for name, count_ in before.said.items()}
+            said = before.said_rows(asked)
             least = len(self.wanted(asked, said, after.tombstones))
             self.note("false_complete", max(0, least - count), f"{where}: {count} of {least}")
 

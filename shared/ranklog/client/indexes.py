@@ -75,6 +75,9 @@ class IndexCache:
                 by_key.setdefault(index.key, index)
             loaded.copied.update(index.key for index in item if f".{BUNDLED}." in key)
         loaded.indexes = [by_key[key] for key in sorted(by_key)]
+        # compaction took the one that lay alone, and a bundle has it
+        loaded.opened.update(by_key.keys() & wanted)
+        loaded.failed = [item for item in loaded.failed if item["segment"] not in by_key]
         _drop_replaced(loaded)
         return loaded
 
