@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from ranklog.limits import DAY_NS, HOUR_NS, REMOVAL_GRACE_S, SECOND_NS
+from ranklog.limits import REMOVAL_GRACE_S
 from ranklog.produce import spool
-from tests.matrix import actors, children
+from tests.matrix import actors
 from tests.matrix import faults as f
-from tests.matrix.actors import DOOMED, OLD, RUN, SCRATCH, TWIN, WORLD
+from tests.matrix.actors import DOOMED, OLD, RUN, SCRATCH, TWIN
 from tests.matrix.boundary import Boundary, Killed
 from tests.matrix.deliveries import Delivery
 from tests.matrix.faults import ActorPlan, Injection
@@ -37,8 +37,9 @@ from tests.matrix.questions import (
     last_answers,
     pause_question,
 )
+from tests.matrix.saying import ALONE_FRAMES, CONSOLE_LINES, Speakers
 from tests.matrix.shippers import Shipper
-from tests.matrix.truth import BUCKETS, CHANNEL, CONSOLE, Asked
+from tests.matrix.truth import BUCKETS, Asked
 from tests.matrix.works import (
     add_compaction,
     add_deletion,
@@ -49,11 +50,7 @@ from tests.matrix.works import (
     pause_one,
 )
 
-# Of a rank that is a process, of one that a shipper has, of each run beside; values of a series.
-PROCESS_LINES, RANK_LINES, OTHER_LINES, TWIN_LINES, POINTS = 900, 1_620, 240, 60, 120
-CONSOLE_LINES, OLD_LINES = 3, 120
-TURNS, ALONE_FRAMES = 3, 5
-MINUTE_NS = 60 * SECOND_NS
+TURNS = 3
 
 
 @dataclass(slots=True)
@@ -98,13 +95,13 @@ class Schedule:
     def __init__(self, play: Play) -> None:
         self.play = play
         self.pins = Pins()
-        self.shippers = [Shipper(f"{number:016x}", play.truth) for number in (0xB, 0xC)]
-        self.twin = Shipper(f"{0xD:016x}", play.truth)
+        self.speakers = Speakers(play)
+        self.shippers = self.speakers.shippers
         self.held: list[Delivery] = []  # a batch of which the writer stands still for days
 
     def run(self) -> None:
         for turn in range(TURNS):
-            self._say(turn)
+            self.speakers.say(turn, TURNS)
             self._send(turn)
             self._store_and_more(turn)
             if turn == 1:
@@ -112,90 +109,12 @@ class Schedule:
             self.play.clock.advance(60 * self.play.rng.choice([45, 61, 75]))
         self._recover()
 
-    # --- saying ------------------------------------------------------------------------------------
-    def _say(self, turn: int) -> None:
-        """A third of the lines of each rank that a shipper has; a process of its own for one rank."""
-        now = self.play.clock()
-        for rank in range(2, WORLD):
-            ts = self._times(RANK_LINES // TURNS, now - 20 * MINUTE_NS, now)
-            self.shippers[rank % 2].say(RUN, rank, ts, world=WORLD)
-            if rank % 3 == turn:
-                self.shippers[rank % 2].lose(RUN, rank, 1 + rank)
-                self.shippers[rank % 2].cut()
-        for rank in (2, 5):
-            ts = self._times(POINTS // TURNS, now - 20 * MINUTE_NS, now)
-            self.shippers[rank % 2].measure(RUN, rank, ts, world=WORLD)
-        old = self._times(OTHER_LINES // TURNS, now - DAY_NS, now - DAY_NS + HOUR_NS)
-        self.shippers[0].say(SCRATCH, 0, old, world=1)
-        ts = self._times(OTHER_LINES // TURNS, now - HOUR_NS, now)
-        self.shippers[1].say(DOOMED, 0, ts, world=1)
-        if turn == 0:
-            self._say_old(now)
-            self._say_twice(now)
-        for shipper in self.shippers:
-            if turn == TURNS - 1:
-                shipper.fence(now)
-                shipper.end()
-            shipper.look(now)
-        if turn < 2:
-            self._speak(turn, now)
-
-    def _say_old(self, now: int) -> None:
-        """A run days ago, in a frame and a batch of its own: its hour is nobody else's."""
-        ts = self._times(OLD_LINES, now - 3 * DAY_NS, now - 3 * DAY_NS + MINUTE_NS)
-        self.twin.say(OLD, 0, ts, world=1)
-        self.twin.look(now)
-
-    def _say_twice(self, now: int) -> None:
-        """A rank speaks in two hours, to its logger and on its console, in frames of their own, and is over:
-        what of it arrives must tell of what does not."""
-        shipper = self.twin
-        for low, high in ((now - 70 * MINUTE_NS, now - 65 * MINUTE_NS), (now - MINUTE_NS, now)):
-            shipper.say(TWIN, 0, self._times(TWIN_LINES // 2, low, high), world=1)
-            shipper.look(now)
-        shipper.end(CHANNEL)
-        shipper.look(now)
-        if self.play.keys is None:
-            shipper.mutter(TWIN, 0, self._times(3, now - MINUTE_NS, now), b"on the console")
-        else:
-            for name in ("", "again"):
-                times = self._times(CONSOLE_LINES, now - MINUTE_NS, now)
-                shipper.mutter(TWIN, 0, times, b"on the \xff console\x00", name)
-        shipper.end(CONSOLE)
-        shipper.look(now)
-
-    def _times(self, count: int, low: int, high: int) -> list[int]:
-        """Ascending, and of whole microseconds."""
-        return sorted(self.play.rng.randrange(low, high, 1_000) for _ in range(count))
-
-    def _speak(self, rank: int, now: int) -> None:
-        """A rank's process says its lines, and ends, or is killed at a step."""
-        play, plan = self.play, self.play.plans[f.PRODUCER]
-        ts = self._times(PROCESS_LINES, now - 10 * MINUTE_NS, now)
-        injection = None
-        if plan.waiting and (rank or play.rng.random() < 0.5):
-            injection = plan.waiting.pop()
-            nth = play.rng.randrange(PROCESS_LINES) if injection.step == "write" else 0
-            injection = Injection(f.PRODUCER, injection.step, injection.fault, nth)
-        names = play.seed * 16 + rank
-        code, _ = children.run_child(play.site, names, "produce", (rank, ts), injection)
-        if code == 0 or injection is None:
-            assert code == 0, code
-            play.truth.add((RUN, rank)).ts = ts
-            return
-        assert code == -9, code
-        plan.fired.append(injection)
-        is_after = injection.fault == f.SIGKILL_AFTER
-        if injection.step == "announce" and not is_after:
-            play.truth.silent.add((RUN, rank))
-            return
-        said = {"write": injection.nth + is_after, "close": len(ts)}.get(injection.step, 0)
-        play.truth.add((RUN, rank)).ts = ts[:said]
-
     # --- sending -----------------------------------------------------------------------------------
     def _send(self, turn: int) -> None:
         """Agent and shippers send what they have, with what happens to them."""
-        for _ in self.twin.ship_one_by_one(self.play.site, self.play.quiet(), self.play.rng):
+        for _ in self.speakers.alone.ship_one_by_one(
+            self.play.site, self.play.quiet(), self.play.rng
+        ):
             self.play.deliveries.poll()
         self._collect()
         plan = self.play.plans[f.AGENT]
