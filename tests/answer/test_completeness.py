@@ -99,6 +99,14 @@ def test_a_hole_that_may_lie_in_an_hour_that_was_not_read_is_doubt() -> None:
     assert (judged.gaps, judged.state) == ([], "behind")
 
 
+def test_the_watermark_is_before_a_hole_that_may_lie_in_what_was_read() -> None:
+    began, ended = 11 * HOUR_NS, 11 * HOUR_NS + 100
+    judged = judge([entry((8, 9), ts=(began, ended))], hours(11, 13))
+    assert (judged.gaps, judged.state, judged.watermark_ns) == ([], "behind", 0)
+    known = entry((8, 9), ts=(began, ended), fences=(Fence(10, ((3, 8),)),))
+    assert judge([known], hours(11, 13)).watermark_ns == ended
+
+
 def test_fences_resolve_that_doubt() -> None:
     fences = Fence(11, ()), Fence(12, ((8, 9),))
     part = entry((8, 9), hour=12, end=9, fences=fences)

@@ -24,7 +24,7 @@ def gaps_not_seen() -> None:
 
 @breaks("the watermark is before the first gap", seed=1)
 def watermark_beyond_gaps() -> None:
-    put_in_place(completeness, _watermark=lambda state, window, _: window.to_ns or state.last_ts)
+    put_in_place(completeness, _watermark=lambda state, window, *_: window.to_ns or state.last_ts)
 
 
 @breaks("without a fence or an end nobody knows that nothing follows")

@@ -96,6 +96,8 @@ class Shipper:
                 TENANT, run, LAUNCH, 0, self._host, rank, rank, channel, name, world_size=world
             )
             self._states[key] = StreamState(stream, points=channel == TELEMETRY)
+            if channel == CHANNEL:
+                self._truth.add((run, rank)).ids.add(stream.stream_id)
         return self._states[key], self._truth.add((run, rank))
 
     def measure(self, run: str, rank: int, ts: Sequence[int], *, world: int) -> None:

@@ -22,6 +22,7 @@ TELEMETRY, SERIES = "telemetry", "gnorm"  # a series beside the lines
 CONSOLE = "stdout"  # of which nothing is asked
 LOST = "quota"  # why lines were dropped before they were said
 BUCKETS = 16
+USERS = (("u4711q", 37, 5), ("u4712q", 41, 7))
 EVERY_BUCKET, EVERY_RUN = -1, ""
 KINDS = ("lost", "doubled", "undeleted", "false_complete", "broken")
 
@@ -30,11 +31,14 @@ def text_of(rank: int, seq: int) -> str:
     """The line of a rank; one of some templates, a word that all have, ids, and now and then a user."""
     word = ("loaded shard", "step done", "loss spike", "saved checkpoint", "waiting", "grad norm")
     text = f"matrix {word[(seq // 3 + rank) % 6]} rank {rank} seq {seq} in b{seq % BUCKETS:02d}x"
-    if seq % 37 == 5:
-        text += " of user u4711q"
-    if seq % 41 == 7:
-        text += " of user u4712q"
+    for user in users_of(seq):
+        text += f" of user {user}"
     return text + (f" loss: {1 + seq % 97 / 97:.4f}" if seq % 4 == 0 else "")
+
+
+def users_of(seq: int) -> list[str]:
+    """Users in a line, of which lines are deleted."""
+    return [user for user, every, at in USERS if seq % every == at]
 
 
 @dataclass(slots=True)
@@ -151,6 +155,8 @@ class Truth:
     def _deleted(self, one: Said, tombstones: Tombstones) -> Ranges:
         if any(run == one.run for run, _ in tombstones.launches):
             return [(0, SEQ_END)]
+        if not one.ids and tombstones.streams:  # nobody was told what its stream is called
+            return [(seq, seq + 1) for seq in range(len(one.ts)) if users_of(seq)]
         found = [part for name in one.ids for part in tombstones.streams.get(name, ())]
         return union(found)
 
@@ -237,7 +243,9 @@ class Truth:
             for name in seen & before.said.keys()
         }
         missing = self.wanted(asked, rows, after.tombstones) - shown
-        self.note("false_complete", len(missing), f"watermark {mark}, {where}")
+        self.note(
+            "false_complete", len(missing), f"watermark {mark}, {where} {sorted(missing)[:3]}"
+        )
 
     def check_count(
         self, asked: Asked, answer: Any, before: Known, after: Known, *, faulted: bool, where: str

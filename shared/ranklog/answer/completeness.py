@@ -88,7 +88,7 @@ def judge_streams(
     for state in sorted(states.values(), key=_place):
         gaps, doubt = _gaps(state, window)
         result.gaps += [_named(state, first_seq=a, last_seq=b - 1) for a, b in gaps]
-        if doubt or not _proven(state, window):
+        if doubt is not None or not _proven(state, window):
             result.behind.append(_named(state, seq=state.reached, ts_ns=state.last_ts))
         result.dropped += [
             _named(state, lines=lines, reason=why) for why, lines in state.drops.by_reason().items()
@@ -96,7 +96,7 @@ def judge_streams(
         result.conflicts += [
             _named(state, first_seq=a, last_seq=b - 1) for a, b in _conflicts(state, contested)
         ]
-        mark = _watermark(state, window, gaps)
+        mark = _watermark(state, window, gaps, doubt)
         if mark is not None:
             marks.append(mark)
     result.absent = absent_ranks(states.values(), window, declared, gone)
@@ -182,15 +182,15 @@ def _named(state: StreamState, **members: Any) -> dict[str, Any]:
     return {"stream": state.stream_id, "rank": state.stream.rank, **members}
 
 
-def _gaps(state: StreamState, window: Window) -> tuple[list[tuple[int, int]], bool]:
-    """Missing seq ranges that must lie in what was read; whether more might."""
+def _gaps(state: StreamState, window: Window) -> tuple[list[tuple[int, int]], int | None]:
+    """Missing seq ranges that must lie in what was read; the first seq that is missing and might."""
     if state.stream.kind != DENSE or state.hidden:
-        return [], False
+        return [], None
     if window.whole:
         end = max(state.reached, state.end.end_seq if state.end else 0, _fenced(state))
-        return difference([(0, end)], state.known), False
+        return difference([(0, end)], state.known), None
     expected = [r for hour, ranges in state.fences.items() if window.has(hour) for r in ranges]
-    doubt = False
+    doubt = None
     if state.stream.certified in _MONOTONE:
         holes, doubt = _holes(state, window)
         expected += holes
@@ -201,8 +201,8 @@ def _fenced(state: StreamState) -> int:
     return max((end for ranges in state.fences.values() for _, end in ranges), default=0)
 
 
-def _holes(state: StreamState, window: Window) -> tuple[list[tuple[int, int]], bool]:
-    """Holes whose neighbours' times bound them to hours that were read; whether another one may
+def _holes(state: StreamState, window: Window) -> tuple[list[tuple[int, int]], int | None]:
+    """Holes whose neighbours' times bound them to hours that were read; where the first one begins that may
     reach into them. What a fence says of an hour that was not read is a neighbour, too."""
     outside = [
         Part(first, end, hour * HOUR_NS - 1, (hour + 1) * HOUR_NS, 0, 0)
@@ -211,7 +211,7 @@ def _holes(state: StreamState, window: Window) -> tuple[list[tuple[int, int]], b
         for first, end in ranges
     ]
     holes: list[tuple[int, int]] = []
-    reached, doubt = 0, False
+    reached, doubt = 0, None
     at: int | None = None  # nothing is known of when the lines before the first one were
     for part in sorted([*state.parts, *outside, *state.gone_parts]):
         if part.first > reached and difference([(reached, part.first)], state.gone):
@@ -221,7 +221,7 @@ def _holes(state: StreamState, window: Window) -> tuple[list[tuple[int, int]], b
             if bounded:
                 holes.append((reached, part.first))
             elif any(hour not in state.fences for hour in window.part_of(first, last)):
-                doubt = True
+                doubt = reached if doubt is None else doubt
         if part.end >= reached:
             reached, at = part.end, part.after if at is None else max(at, part.after)
     return holes, doubt
@@ -246,11 +246,14 @@ def _proven(state: StreamState, window: Window) -> bool:
     return last is not None and last >= window.to_ns and state.stream.certified in _MONOTONE
 
 
-def _watermark(state: StreamState, window: Window, gaps: Sequence[tuple[int, int]]) -> int | None:
+def _watermark(
+    state: StreamState, window: Window, gaps: Sequence[tuple[int, int]], doubt: int | None
+) -> int | None:
     """Everything of the stream before this time is stored; None: it sets no bound."""
-    if not gaps and _proven(state, window):
+    missing = [first for first in (doubt, *(first for first, _ in gaps[:1])) if first is not None]
+    if not missing and _proven(state, window):
         return window.to_ns if window.to_ns is not None else state.last_ts
-    before = gaps[0][0] if gaps else state.reached
+    before = min(missing, default=state.reached)
     # not `high`: of an entry with several ranges it is the last one's, behind the hole
     return max((part.after for part in state.parts if part.end <= before), default=0)
 
