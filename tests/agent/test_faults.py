@@ -16,10 +16,13 @@ from ranklog.agent.sinks import KinesisSink, Outcome
 from ranklog.agent.store_sink import StoreSink
 from ranklog.agent.wal import Wal
 from ranklog.agent.wal_segment import WalFrame
+from ranklog.client import Client
 from ranklog.errors import BadInput, Unavailable
 from ranklog.store.aws import RENEW_S, Renewed, aws_client
 from ranklog.stream import kinesis
+from ranklog.stream.frames import encode_frame
 from tests.agent.test_sending import Clock
+from tests.ingest.frames import STREAM, Row, make_frame
 
 
 def refused(code: str, status: int = 400) -> ClientError:
@@ -121,6 +124,19 @@ def test_a_store_that_refuses_our_credentials_refuses_no_frame(
     sink = StoreSink(str(tmp_path / "store"))
     outcomes = sink.put_all([("k", b"a"), ("k", b"b")])
     assert [type(outcome.error) for outcome in outcomes] == [Unavailable, Unavailable]
+
+
+def test_frames_between_those_that_a_dead_agent_had_stored_are_stored_too(tmp_path: Path) -> None:
+    """It sent what is kept longest first, and could not note it: the next one sends all."""
+    frames = [
+        ("k", encode_frame(make_frame([Row(f"line {n}")], first_seq={STREAM: n}, number=n)))
+        for n in range(4)
+    ]
+    for chosen in (frames[::3], frames):
+        outcomes = StoreSink(str(tmp_path / "store")).put_all(chosen)
+        assert [one.error for one in outcomes] == [None] * len(chosen)
+    found = Client(store=str(tmp_path / "store"), tenant="acme").search("line", order="oldest")
+    assert [line.text for line in found.lines] == [f"line {n}" for n in range(4)]
 
 
 def test_a_client_is_made_anew_when_its_credentials_ran_out_but_not_at_every_call(

@@ -198,6 +198,29 @@ def test_a_release_that_is_cut_short_stores_nothing_twice(clocks: Clocks) -> Non
     assert texts(store) == [f"acme line {seq}" for seq in range(3)]
 
 
+def test_a_frame_that_came_between_two_releases_is_stored_by_the_second(clocks: Clocks) -> None:
+    class Stopping(MemoryStore):
+        stops = True
+
+        def delete(self, key: str) -> None:
+            if self.stops:
+                raise Unavailable("away")
+            super().delete(key)
+
+    store = Stopping()
+    allow(store, 1)
+    frames = list(map(frame, range(5)))
+    ingest(store, limited(store, clocks), *frames[:2])
+    ingest(store, limited(store, clocks), frames[4], first=4)
+    with pytest.raises(Unavailable):
+        release(store, "acme", allowance=None, rules=None)  # committed, and its copies stay
+    report = ingest(store, limited(store, clocks), *frames[2:4], first=2)  # of another shard
+    assert report.parked == ["acme"] * 2
+    store.stops = False
+    assert release(store, "acme", allowance=None, rules=None).left == 0
+    assert texts(store) == [f"acme line {seq}" for seq in range(5)]
+
+
 def test_a_quota_holds_for_all_processes_and_for_one_that_begins_again(clocks: Clocks) -> None:
     store = MemoryStore()
     allow(store, 2)

@@ -12,6 +12,7 @@ from ranklog.agent.sinks import TAKEN, Frame, Outcome, is_refused
 from ranklog.errors import RanklogError, Unavailable
 from ranklog.ingest.batch import ingest_batch
 from ranklog.ingest.markers import Markers
+from ranklog.ingest.records import chosen_names
 from ranklog.ingest.tenant_rules import TenantRules
 from ranklog.model.record import Record
 from ranklog.store.open import open_store
@@ -53,9 +54,7 @@ class StoreSink:
                 store=self._store,
                 rules=self._rules,
                 markers=self._markers,
-                source=f"agent-{agent}",
-                first=records[0].sequence,
-                last=records[-1].sequence,
+                **chosen_names(f"agent-{agent}", [record.sequence for record in records]),
             )
         except RanklogError as error:
             return Outcome(error)

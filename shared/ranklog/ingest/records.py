@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -98,6 +99,21 @@ def read_record(
     check_frame(frame)
     payload_hash = peeked.header.payload_hash.hex()
     return Received(frame, arrival_ns, peeked.header_hash, payload_hash, record.sequence)
+
+
+class BatchNames(TypedDict):
+    """What `ingest_batch` is told of where records come from."""
+
+    source: str
+    first: str
+    last: str
+
+
+def chosen_names(source: str, sequences: Sequence[str]) -> BatchNames:
+    """`source`, `first` and `last` of a batch whose records were chosen from among others: of these and no
+    others. Another choice with the same ends would be taken for what is committed already."""
+    digest = blake2b("\n".join(sequences).encode(), digest_size=8).hexdigest()
+    return {"source": f"{source}-{digest}", "first": sequences[0], "last": sequences[-1]}
 
 
 # --- what the codec leaves to ingest -----------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ranklog.errors import BadInput, Corrupt, NewerVersion, TooLarge
 from ranklog.ingest.quarantine import set_aside
-from ranklog.ingest.records import Received, read_record
+from ranklog.ingest.records import Received, chosen_names, read_record
 from ranklog.layout import keys
 from ranklog.limits import LOCAL_BATCH_BYTES_MAX, WAITING_FRAMES_PER_BATCH
 from ranklog.model.record import Record
@@ -108,10 +108,8 @@ def store_waiting(store: Store, batch: Sequence[Waiting], rules: Rules, done: Re
             set_aside(store, record, error, item.source)
             done.bad += 1
     if received:
-        first, last = (item.entry_id.partition("/")[2] for item in (batch[0], batch[-1]))
-        report = ingest_frames(
-            received, store=store, rules=rules, source="waiting", first=first, last=last
-        )
+        names = chosen_names("waiting", [item.entry_id.partition("/")[2] for item in batch])
+        report = ingest_frames(received, store=store, rules=rules, **names)
         done.frames += len(received)
         done.lines += report.lines
         done.points += report.points
