@@ -251,6 +251,8 @@ class Schedule:
         if late is not None:
             late.stalled = False
             play.run_stage()
+        if play.held_back:
+            play.held_back.release_all()
         play.clock.advance(40 * 60)
         last_answers(play)
         self.pins.check(play)
