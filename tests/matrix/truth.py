@@ -155,8 +155,6 @@ class Truth:
     def _deleted(self, one: Said, tombstones: Tombstones) -> Ranges:
         if any(run == one.run for run, _ in tombstones.launches):
             return [(0, SEQ_END)]
-        if not one.ids and tombstones.streams:  # nobody was told what its stream is called
-            return [(seq, seq + 1) for seq in range(len(one.ts)) if users_of(seq)]
         found = [part for name in one.ids for part in tombstones.streams.get(name, ())]
         return union(found)
 
@@ -166,7 +164,7 @@ class Truth:
         for one in self._asked_about(asked):
             left = rows.get((one.run, one.rank), [])
             floor = bisect_left(one.ts, self.floors.get(one.run, 0))
-            hidden = union([*self._deleted(one, gone), (0, floor)])
+            hidden = union([*self._deleted(one, gone), *_may_be_deleted(one, gone), (0, floor)])
             for low, high in one.within(asked.window):
                 for first, end in difference(_cut(left, low, high), hidden):
                     found |= {
@@ -285,6 +283,13 @@ class Truth:
         if state != "partial" or not faulted:
             self.note("lost", max(0, before.points_stored - count), where)
         self.note("doubled", max(0, count - said), where)
+
+
+def _may_be_deleted(one: Said, gone: Tombstones) -> Ranges:
+    """Of a stream that was not acknowledged, so that nobody knows which of the deleted ones it is."""
+    if one.ids or not gone.streams:
+        return []
+    return [(seq, seq + 1) for seq in range(len(one.ts)) if users_of(seq)]
 
 
 def _cut(ranges: Ranges, low: int, high: int) -> Ranges:
