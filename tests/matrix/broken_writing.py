@@ -135,7 +135,7 @@ def committed_index_put_again() -> None:
     put_in_place(parts, put_index=lambda store, key, data: bool(store.put(key, data)))
 
 
-@breaks("a writer puts its segment again where over 5 minutes passed before its commit", seed=5)
+@breaks("a writer puts its segment again where over 5 minutes passed before its commit", seed=37)
 def stale_segment_not_put_again() -> None:
     put_in_place(parts, is_stale=lambda _: False)
 
