@@ -287,7 +287,9 @@ def test_a_frame_is_refused_soon_where_the_store_says_nothing_of_its_tenant(
             return super().get(key)
 
     monkeypatch.setattr(limits, "STORE_PROMPT_S_MAX", 0.1)
-    monkeypatch.setattr("ranklog.serverless.root.open_store", lambda url: Hung(url.removeprefix("file://")))
+    monkeypatch.setattr(
+        "ranklog.serverless.root.open_store", lambda url: Hung(url.removeprefix("file://"))
+    )
     stack = Stack(load_function, read_event, tmp_path / "store", monkeypatch)
     response = stack.api(read_event("api-frames"))
     assert (response["statusCode"], response["headers"]["Retry-After"]) == (503, "2")
