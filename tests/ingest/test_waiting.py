@@ -178,15 +178,18 @@ def test_a_batch_that_failed_and_comes_again_is_stored_once_and_counted_once(
     assert len(list(list_waiting(store, "acme"))) == 1
 
 
+class Stopping(MemoryStore):
+    """Deletes nothing while it `stops`."""
+
+    stops = False
+
+    def delete(self, key: str) -> None:
+        if self.stops:
+            raise Unavailable("away")
+        super().delete(key)
+
+
 def test_a_release_that_is_cut_short_stores_nothing_twice(clocks: Clocks) -> None:
-    class Stopping(MemoryStore):
-        stops = False
-
-        def delete(self, key: str) -> None:
-            if self.stops:
-                raise Unavailable("away")
-            super().delete(key)
-
     store = Stopping()
     allow(store, 1)
     ingest(store, limited(store, clocks), *map(frame, range(3)))
@@ -199,19 +202,12 @@ def test_a_release_that_is_cut_short_stores_nothing_twice(clocks: Clocks) -> Non
 
 
 def test_a_frame_that_came_between_two_releases_is_stored_by_the_second(clocks: Clocks) -> None:
-    class Stopping(MemoryStore):
-        stops = True
-
-        def delete(self, key: str) -> None:
-            if self.stops:
-                raise Unavailable("away")
-            super().delete(key)
-
     store = Stopping()
     allow(store, 1)
     frames = list(map(frame, range(5)))
     ingest(store, limited(store, clocks), *frames[:2])
     ingest(store, limited(store, clocks), frames[4], first=4)
+    store.stops = True
     with pytest.raises(Unavailable):
         release(store, "acme", allowance=None, rules=None)  # committed, and its copies stay
     report = ingest(store, limited(store, clocks), *frames[2:4], first=2)  # of another shard

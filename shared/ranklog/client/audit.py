@@ -118,16 +118,12 @@ def _without_index(
 ) -> Iterator[dict[str, Any]]:
     """Segments that have no index and rows to show that no other has, of all launches or of these. Those others
     may be in another folder: a batch that comes again in halves files the rows of a small hour elsewhere."""
-    from ranklog.compact.reindex import reindex
+    from ranklog.compact.reindex import reindex, stored_ranges
 
-    held: dict[str, Ranges] = {}
-    for one in indexes:
-        for entry in one.head.streams if one.head.segment is not None else ():
-            held.setdefault(entry.stream_id, []).extend(entry.ranges)
+    held = stored_ranges(indexes)
     report = reindex(reader.store, reader.tenant, dry_run=True)
     for (segment, entries), index in zip(report.lacking.items(), report.written, strict=True):
-        known = {e.stream_id: union(held.get(e.stream_id, ())) for e in entries}
-        left = [(e, difference(e.ranges, known[e.stream_id])) for e in entries]
+        left = [(e, difference(e.ranges, held.get(e.stream_id, []))) for e in entries]
         shown = [e for e, ranges in left if difference(ranges, tombstones.hidden(e))]
         asked = [
             e for e in shown if launches is None or (e.stream.run, e.stream.launch) in launches

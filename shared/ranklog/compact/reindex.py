@@ -86,7 +86,7 @@ class _Folder:
         )
         found = read_contents(self.store, self.folder)
         named = named_segments(found)
-        held = _ranges(index for one in found for index in one.live())
+        held = stored_ranges(index for one in found for index in one.live())
         damaged = {key: data for one in found for key, data in one.damaged.items()}
         salvaged = list(_salvaged(damaged))
         self.report.segments += len(listed)
@@ -153,7 +153,7 @@ class _Folder:
                 self.store.delete(key)
 
 
-def _ranges(indexes: Iterable[SegmentIndex]) -> dict[str, Ranges]:
+def stored_ranges(indexes: Iterable[SegmentIndex]) -> dict[str, Ranges]:
     """What indexes with a segment have of each stream."""
     found: dict[str, Ranges] = {}
     for index in indexes:
