@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
+
 import pytest
 
 from ranklog.access.meter import INGESTED, SCANNED, Meter, read_hour, read_usage
@@ -157,3 +160,17 @@ def test_a_policy_comes_back_and_a_quota_is_lifted() -> None:
     for name, value in (("x", 1), ("requests_at_once", 0)):
         with pytest.raises(BadInput):
             with_quota(policy, name, value)
+
+
+def test_what_no_later_request_would_write_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ranklog.access.meter.METER_AGE_S_MAX", 0.05)
+    store = MemoryStore()
+    meter = Meter(store, background=True)
+    meter.add("acme", SCANNED, 7)  # as an answer's bytes: nothing is asked after it
+    until = time.monotonic() + 20
+    found: dict[int, Counter[str]] = {}
+    while not found and time.monotonic() < until:
+        time.sleep(0.02)
+        hour = time.time_ns() // HOUR_NS
+        found = read_usage(store, "acme", range(hour - 1, hour + 1))
+    assert [counts[SCANNED] for counts in found.values()] == [7]

@@ -20,6 +20,7 @@ from ranklog.agent.sampling import Sampler
 from ranklog.agent.sdk_decode import Decoder
 from ranklog.agent.sdk_lines import SdkLines
 from ranklog.agent.sdk_source import SdkSource
+from ranklog.ingest.records import check_frame
 from ranklog.model.frame import Drop
 from ranklog.produce import records, ring, spool
 from ranklog.produce.definitions import Definitions
@@ -412,3 +413,24 @@ def test_a_bucket_fills_with_time(rate: float) -> None:
     kept = sampler.kept([1] * 10, [20] * 10, ts)
 
     assert kept == [n for n in range(10) if rate >= 1 or n % 2 == 0]
+
+
+def test_names_of_metadata_that_can_not_be_shown_refuse_nobodys_lines() -> None:
+    one = Process()
+    one.lines.define([CONTEXT, 8, None, {"lr\u00a0(max)": 1}])
+    plain = [LINE, 5, 30, 1, 4, None, "plain", {"loss": 2.5}]
+    odd = [LINE, 5, 30, 2, 8, None, "odd", {"a\tb": 2, "a\nb": 3, "\ud800": 4}]
+    several = [LINE, 5, 30, 3, 8, None, "odd\nand long", {"\x00": "x"}]
+
+    lines = one.take([], [plain, odd, several])
+
+    assert [line.text for line in lines] == ["plain", "odd", "odd", "and long"]
+    assert dict(lines[1].metadata) == {
+        "job": "j1",
+        "lr\ufffd(max)": 1,
+        "a\ufffdb": 2,
+        "a\ufffdb\ufffd": 3,
+        "\ufffd": 4,
+    }
+    for frame in one.frames:
+        check_frame(frame)

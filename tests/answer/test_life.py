@@ -86,3 +86,33 @@ def test_imported_and_foreign_streams_say_from_where_on_they_are_certified() -> 
         (1, "import", "dense", T - SECOND_NS),
         (2, "agent", "arrival", T + 7),
     ]
+
+
+def test_a_rank_that_speaks_in_one_stream_is_silent_in_none() -> None:
+    began, now = T, T + HOUR_NS
+    empty = replace(LIVE, channel="stdout")
+    speaks = replace(LIVE, channel="logging", incarnation="1")
+    pulses = [
+        Pulse(empty, "a", None, now, False, False),
+        Pulse(speaks, "b", now, now, False, False, began),
+    ]
+    assert quiet_streams(pulses) == []
+
+
+def test_who_never_spoke_is_silent_since_the_attempt_began() -> None:
+    for minutes, verdict in ((4, []), (6, ["silent"])):
+        now = T + minutes * 60 * SECOND_NS
+        live = Pulse(LIVE, "a", now, now, False, False, T)
+        never = Pulse(ODD, "b", None, now, False, False)
+        assert [one["verdict"] for one in quiet_streams([live, never])] == verdict
+    assert quiet_streams([Pulse(ODD, "b", None, T, False, False)]) == []
+
+
+def test_processes_without_a_rank_are_silent_by_themselves() -> None:
+    now = T + HOUR_NS
+    host = replace(LIVE, rank=None, local_rank=None)
+    silent = Pulse(host, "a", T, now, False, False, T)
+    aside = Pulse(replace(host, channel="stderr"), "b", None, now, False, False)
+    other = Pulse(replace(host, incarnation="1"), "c", now, now, False, False, T)
+    found = quiet_streams([silent, aside, other])
+    assert [(one["stream"], one["verdict"]) for one in found] == [("a", "silent"), ("b", "silent")]

@@ -150,6 +150,13 @@ def test_ranks_are_compared(api: Handler) -> None:
     assert [(hunk["op"], hunk["iteration"]) for hunk in found] == [("change", 2), ("insert", 3)]
 
 
+@pytest.mark.parametrize(
+    "ranks", ["0-99999999999", "0-999999," * 9, "9" * 5_000, "0-" + "9" * 5_000, [0, 10**30]]
+)
+def test_ranks_beyond_all_are_refused_before_they_are_counted_out(api: Handler, ranks: Any) -> None:
+    assert call(api, "POST", "/v1/compare", {"run": "job", "ranks": ranks})[0] in (400, 404)
+
+
 def test_runs_streams_and_call_sites_are_listed(api: Handler) -> None:
     [run] = call(api, "GET", "/v1/runs")[1]["runs"]
     assert (run["run_id"], run["lines"]) == ("job@l1", 13)

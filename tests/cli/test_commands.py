@@ -593,7 +593,13 @@ def test_a_local_stream_is_ingested_once(
     assert main(words) == 0
     assert "1 line ingested" in capsys.readouterr().out
     assert main(words) == 0
+    assert "nothing new (--again" in capsys.readouterr().err
+    shutil.rmtree(store)
+    assert main(words) == 0
     assert "nothing new" in capsys.readouterr().err
+    for _ in range(2):
+        assert main([*words, "--again"]) == 0
+        capsys.readouterr()
     assert main(["search", "hello", "--store", store, "--tenant", "acme", "--count"]) == 0
     assert capsys.readouterr().out == "1\n"
     assert main(["ingest", str(tmp_path), "--store", store]) == 2

@@ -61,3 +61,11 @@ def test_a_run_goes_whole_without_a_query(capsys: pytest.CaptureFixture[str], st
     code, _, err = ranklog(capsys, "delete", "--run", "job", "--store", store, "--yes")
     assert (code, "all of job@" in err) == (0, True)
     assert count(capsys, store) == 0
+
+
+def test_a_query_of_a_variable_that_nobody_set_deletes_nothing(
+    capsys: pytest.CaptureFixture[str], store: str
+) -> None:
+    for query in ("", "  "):
+        code, _, err = ranklog(capsys, "delete", query, "--run", "job", "--store", store, "--yes")
+        assert (code, "the query says nothing" in err) == (2, True)

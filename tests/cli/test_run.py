@@ -84,6 +84,30 @@ def test_a_name_that_is_given_as_nothing_starts_nothing(
     assert f"--{option} names nothing" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", [["import", "-"], ["run"]])
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["--run", "lr=1e-4," * 40], "is too long"),
+        (["--run", "r", "--launch", "日" * 60], "is too long"),
+        (["--run", "a@b"], "can't be named a@b"),
+        (["--run", "a~1"], "can't be named a~1"),
+    ],
+)
+def test_a_name_that_no_command_could_ask_for_is_refused(
+    command: list[str],
+    names: list[str],
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    store = ["--store", str(tmp_path / "s")]
+    words = [*command, *names, *store, *(["--", "true"] if command == ["run"] else [])]
+    assert main(words) == 2
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("option", ["run", "launch"])
 def test_an_import_under_no_name_is_refused(
     option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

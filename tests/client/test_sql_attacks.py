@@ -193,6 +193,8 @@ def test_what_reads_the_views_is_answered(place: Place, statement: str) -> None:
         "SELECT bitstring('1', 4000000000)",
         "SELECT " + "(" * 20_000 + "1" + ")" * 20_000,
         "SELECT 1 WHERE " + "NOT " * 10_000 + "true",
+        "SELECT " + "(" * 30_000 + "1",
+        "SELECT " + ")" * 20_000 + "'" + "(" * 20_000 + "1",
         "SELECT * FROM " + "(SELECT * FROM " * 3_000 + "lines" + ")" * 3_000,
         "SELECT regexp_matches(text, '((a{0,100}){0,100}){0,100}') FROM lines",
         "SELECT DATE '290000-01-01'",

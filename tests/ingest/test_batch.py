@@ -784,3 +784,18 @@ def test_an_empty_batch_commits_nothing() -> None:
     store = MemoryStore()
     assert ingest_batch([], store=store, source="s", first="1", last="1") == IngestReport()
     assert records_module.read_records([], store, "s") == records_module.Read()
+
+
+def test_a_name_of_metadata_that_can_not_be_shown_refuses_no_line() -> None:
+    """Agents that do not replace it are out there, and what they sent is in quarantine."""
+    rows = [
+        Row("one", metadata={"lr\u00a0": 1, "lr\t": 2.5, "lr\ufffd": 3}),
+        Row("two", metadata={"loss": 2.5}),
+    ]
+    store = MemoryStore()
+    report = ingest(store, make_frame(rows))
+    assert list(report.bad) == []
+    assert [row["metadata"] for _, row in sorted(lines(store).items())] == [
+        {"int:lr\ufffd": 3, "int:lr\ufffd\ufffd": 1, "float:lr\ufffd\ufffd\ufffd": 2.5},
+        {"float:loss": 2.5},
+    ]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from ranklog.access.key_text import API, INGEST, new_key
 from ranklog.agent.sealing import SealingSink
 from ranklog.agent.sinks import open_sink
+from ranklog.model.names import fitting
 from ranklog.produce import key_tenant
 from ranklog.produce.identity import (
     Identity,
@@ -16,6 +18,7 @@ from ranklog.produce.identity import (
     tenant_at,
 )
 from ranklog.produce.key_tenant import contradiction
+from ranklog.produce.spool import stream_of
 from ranklog.store.disk_names import MARKER
 from ranklog.store.open import open_store
 
@@ -299,3 +302,16 @@ def test_a_tenant_that_the_key_is_not_of_is_told() -> None:
     assert contradiction("acme", "kinesis://logs", {"RANKLOG_INGEST_KEY": ingest}) == ""
     assert contradiction("umbrella", "kinesis://logs", {}) == ""
     assert contradiction("umbrella", "https://logs", {"RANKLOG_API_KEY": "of a file"}) == ""
+
+
+def test_names_are_as_keys_take_them() -> None:
+    """A frame has the lines of many jobs: who has a longer name has others' lines refused."""
+    long = "lr=1e-4," * 40
+    environ = {"RANKLOG_RUN": long, "RANKLOG_LAUNCH": "日" * 60, "RANKLOG_HOST": "h" * 300}
+    for who in (identify(environ, AROUND), identify({}, AROUND, run=long, launch="日" * 60)):
+        assert who.run == fitting(long) != long
+        assert who.launch == fitting("日" * 60) != "日" * 60
+    old = replace(identify(environ, AROUND), run=long, launch="日" * 60, host="h" * 300)
+    stream = stream_of(old, "stdout", "0")  # as an SDK of before announces it
+    assert (stream.run, stream.launch) == (fitting(long), fitting("日" * 60))
+    assert stream.host == fitting("h" * 300)

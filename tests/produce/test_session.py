@@ -17,6 +17,7 @@ import pytest
 import ranklog
 from ranklog.agent.collector import Collector
 from ranklog.model.frame import StreamEnd
+from ranklog.model.names import fitting
 from ranklog.produce import spool
 from ranklog.stream.disk import DiskStream
 from tests.agent.reading import Seen, lines_in, streams_in
@@ -614,3 +615,11 @@ def _wait_until(condition: Callable[[], bool], timeout_s: float = 15.0) -> None:
     while not condition():
         assert time.monotonic() < deadline, "did not come to pass"
         time.sleep(0.05)
+
+
+def test_a_run_whose_name_is_too_long_is_told_by_which_name_to_ask_for_it(job: Job) -> None:
+    name = "lr=1e-4," * 40
+    done = job.run(f"import logging, ranklog; ranklog.init(run={name!r}); logging.warning('said')")
+    assert "ranklog: the run's name is too long" in done.stderr
+    assert [line.text for line in job.collect()] == ["said"]
+    assert {entry.stream.run for entry in streams_in(job.stream)} == {fitting(name)}

@@ -75,13 +75,18 @@ class Meter:
         clock_s: Callable[[], float] = time.monotonic,
         process: str = "",
         resume: bool = False,
+        background: bool = False,
     ) -> None:
-        """`process` names its objects; `resume`: one of that name counted before, and it goes on from there."""
+        """`process` names its objects; `resume`: one of that name counted before, and it goes on from there.
+        `background`: for processes that are not frozen between requests: a thread writes what no later
+        request would."""
         self._store = store
         self._clock_ns = clock_ns
         self._clock_s = clock_s
         self._process = process or uuid.uuid4().hex
         self._resume = resume
+        self._background = background
+        self._timer: threading.Timer | None = None
         self._hours = TenantHours(_begun, _idle, METERED_TENANTS_MAX)
         self._lock = threading.Lock()
 
@@ -100,7 +105,7 @@ class Meter:
         with self._lock:
             counts = self._hour(tenant)
             counts.own[kind] += count
-            counts.changed = True
+            self._change(counts)
 
     def check(self, tenant: str, kind: str, asked: int = 0) -> None:
         """Raises OverQuota where the tenant has used what it may, `asked` of it not counted yet."""
@@ -153,12 +158,25 @@ class Meter:
                 self._check(tenant, counts, kind)
             except OverQuota:
                 counts.own[REFUSED] += 1
-                counts.changed = True
+                self._change(counts)
                 raise
             counts.own[REQUESTS] += 1
-            counts.changed = True
+            self._change(counts)
             counts.at_once += 1
         return counts
+
+    def _change(self, counts: _Hour) -> None:
+        """There is something to write; who has the lock may say so."""
+        counts.changed = True
+        if self._background and self._timer is None:
+            self._timer = threading.Timer(METER_AGE_S_MAX, self._awake)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _awake(self) -> None:
+        with self._lock:
+            self._timer = None
+        self.flush()
 
     @staticmethod
     def _age_s(counts: _Hour) -> float:

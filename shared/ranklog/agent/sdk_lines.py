@@ -20,6 +20,7 @@ from ranklog.agent.sampling import Sampler, reasons
 from ranklog.agent.sdk_decode import Columns, Decoder
 from ranklog.agent.sdk_points import SdkPoints
 from ranklog.model.frame import NO_ITERATION, NO_RANK, STREAM_RANK, CallSite
+from ranklog.model.names import with_printable_names
 from ranklog.produce.records import CONTEXT, SITE
 from ranklog.stream.row_batch import RowBatch
 
@@ -50,7 +51,7 @@ class SdkLines:
         self._sampler = sampler
         self._admission = admission or Admission()
         self._sites: dict[int, CallSite | None] = {}
-        self._metadata = masker.metadata(metadata) or None
+        self._metadata = self._own(metadata) or None
         # number -> rank of its lines, and their metadata (the process's included)
         self._contexts: dict[int, tuple[int, Metadata | None]] = {0: (STREAM_RANK, self._metadata)}
         self._points = SdkPoints(telemetry, masker, self._contexts.__getitem__)
@@ -67,7 +68,7 @@ class SdkLines:
                 self._sites[fields[1]] = CallSite(*fields[2:5])
             elif fields[0] == CONTEXT:
                 rank = STREAM_RANK if fields[2] is None else int(fields[2])
-                own = self._masker.metadata(fields[3]) if fields[3] else None
+                own = self._own(fields[3]) if fields[3] else None
                 merged = {**(self._metadata or {}), **(own or {})} or None
                 self._contexts[fields[1]] = (rank, merged)
                 self._points.redefined(fields[1])
@@ -123,7 +124,7 @@ class SdkLines:
 
     def _fill_contexts(self, batch: RowBatch, chunk: Columns) -> None:
         contexts = {number: self._contexts[number] for number in set(chunk.context)}
-        extras = [(line, self._masker.metadata(own)) for line, own in chunk.extra.items()]
+        extras = [(line, self._own(own)) for line, own in chunk.extra.items()]
         if len(contexts) == 1:
             rank, metadata = next(iter(contexts.values()))
             if rank != STREAM_RANK:
@@ -150,7 +151,7 @@ class SdkLines:
         self.state.masked += masked != whole
         rank, metadata = self._contexts[chunk.context[0]]
         if own := chunk.extra.get(0):
-            metadata = {**(metadata or {}), **self._masker.metadata(own)}
+            metadata = {**(metadata or {}), **self._own(own)}
         at = chunk.iteration[0]
         row = Row(
             chunk.ts[0],
@@ -166,6 +167,10 @@ class SdkLines:
             self.last_iteration = row.iteration
 
     # --- the rest -------------------------------------------------------------------------------
+
+    def _own(self, metadata: Metadata) -> Metadata:
+        """Masked, under names that ingest takes."""
+        return with_printable_names(self._masker.metadata(metadata))
 
     def _admitted(self, chunk: Columns, framer: Framer) -> Columns:
         """What a spool that is getting full takes still."""

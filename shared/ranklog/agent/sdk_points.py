@@ -15,6 +15,7 @@ from ranklog.agent.framer import Framer
 from ranklog.agent.mask import Masker
 from ranklog.agent.rows import StreamState
 from ranklog.model.frame import NO_ITERATION, NO_RANK
+from ranklog.model.names import printable
 from ranklog.model.point import NOT_MEASURED, canonical_json
 from ranklog.produce.values import cut
 from ranklog.stream.point_batch import PointBatch, PointSet
@@ -61,7 +62,7 @@ class PointDecoder:
 
     def define(self, number: int, names: Sequence[Any], dims: Dims) -> None:
         """Names and dimensions that come together from now on."""
-        self.sets[number] = (tuple(map(_name, names)), dims)
+        self.sets[number] = (tuple(printable(str(name)) for name in names), dims)
 
     def one(self, ts_ns: int, context: int, iteration: int, number: int, value: float) -> None:
         """A record of a single float. Raises KeyError for a set that nobody defined."""
@@ -117,7 +118,7 @@ class PointDecoder:
         for name, value in values.items():
             if str(name) in texts:
                 continue
-            names.append(_name(name))
+            names.append(printable(str(name)))
             held.append(value)
             size += 16 + 4 * len(names[-1])
             if type(value) is dict:
@@ -174,14 +175,6 @@ class PointDecoder:
         if len(self._numbers) > _REMEMBERED_MAX:
             self._numbers.clear()
             self.sets = {number: one for number, one in self.sets.items() if number >= 0}
-
-
-def _name(name: Any) -> str:
-    """A series' name; what can't be shown in it is U+FFFD."""
-    text = str(name)
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
 def _read(value: Any) -> Any:

@@ -127,6 +127,7 @@ def _pulse(state: StreamState) -> Pulse:
         state.alive_ns,
         owed=_fenced(state) > state.reached,
         ended=state.end is not None,
+        first_ns=state.first_ts,
     )
 
 

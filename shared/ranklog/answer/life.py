@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from ranklog.limits import SECOND_NS
 from ranklog.model.stream import Stream
 
 LATE, GONE, SILENT = "late", "gone", "silent"
+_Attempt: TypeAlias = tuple[str, str, int]
+_Speaker: TypeAlias = tuple[_Attempt, object]
 # A quiet process sends a heartbeat a minute: three are missing.
 GONE_NS = 180 * SECOND_NS
 # It is alive, and says nothing for so long while others do.
@@ -22,7 +24,8 @@ SILENT_NS = 300 * SECOND_NS
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """A stream as far as it was heard of. `owed`: lines of it are known of and have not arrived."""
+    """A stream as far as it was heard of: its first and last line, its last heartbeat. `owed`: lines of it
+    are known of and have not arrived."""
 
     stream: Stream
     stream_id: str
@@ -30,6 +33,7 @@ class Pulse:
     alive_ns: int | None
     owed: bool
     ended: bool
+    first_ns: int | None = None
 
     @property
     def heard_ns(self) -> int | None:
@@ -39,14 +43,21 @@ class Pulse:
 def quiet_streams(pulses: Iterable[Pulse]) -> list[dict[str, Any]]:
     """The member `quiet` of completeness: one object per stream of which there is something to say."""
     every = list(pulses)
-    newest: dict[tuple[str, str, int], int] = {}
+    newest: dict[_Attempt, int] = {}
+    began: dict[_Attempt, int] = {}
+    spoke: dict[_Speaker, int] = {}
     for pulse in every:
-        key, heard = _attempt(pulse), pulse.heard_ns
+        key, speaker, heard = _attempt(pulse), _speaker(pulse), pulse.heard_ns
         if heard is not None:
             newest[key] = max(newest.get(key, heard), heard)
+        if pulse.first_ns is not None:
+            began[key] = min(began.get(key, pulse.first_ns), pulse.first_ns)
+        if pulse.last_ns is not None:
+            spoke[speaker] = max(spoke.get(speaker, pulse.last_ns), pulse.last_ns)
     found = []
     for pulse in every:
-        verdict = _verdict(pulse, newest.get(_attempt(pulse), 0))
+        key = _attempt(pulse)
+        verdict = _verdict(pulse, newest.get(key, 0), spoke.get(_speaker(pulse), began.get(key)))
         if verdict is not None:
             found.append(
                 {
@@ -60,14 +71,23 @@ def quiet_streams(pulses: Iterable[Pulse]) -> list[dict[str, Any]]:
     return found
 
 
-def _attempt(pulse: Pulse) -> tuple[str, str, int]:
+def _attempt(pulse: Pulse) -> _Attempt:
     stream = pulse.stream
     return stream.run, stream.launch, stream.attempt
 
 
-def _verdict(pulse: Pulse, newest_ns: int) -> str | None:
+def _speaker(pulse: Pulse) -> _Speaker:
+    """Whose streams one speaks in, and need not speak in all: a rank's, else a process's."""
+    stream = pulse.stream
+    who = (stream.host, stream.incarnation) if stream.rank is None else stream.rank
+    return _attempt(pulse), who
+
+
+def _verdict(pulse: Pulse, newest_ns: int, spoke_ns: int | None) -> str | None:
     """late: what it said is on its way; gone: its process is heard of no more; silent: it lives, and says
-    nothing. A stream whose process never sent a heartbeat may be either, and is called neither."""
+    nothing in any of its streams. A stream whose process never sent a heartbeat may be either, and is
+    called neither. `spoke_ns`: when its speaker last did; who never did is silent since the first line of
+    the attempt."""
     if pulse.ended:
         return None
     if pulse.owed:
@@ -77,4 +97,4 @@ def _verdict(pulse: Pulse, newest_ns: int) -> str | None:
         return None
     if newest_ns - heard > GONE_NS:
         return GONE
-    return SILENT if heard - (pulse.last_ns or 0) > SILENT_NS else None
+    return SILENT if spoke_ns is not None and heard - spoke_ns > SILENT_NS else None

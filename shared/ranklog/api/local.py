@@ -43,7 +43,7 @@ def make_handler(
         else _disk_frames(stream, prompt),
         keys=keys,
         tenant=tenant,
-        meter=Meter(prompt, clock_ns=clock_ns),
+        meter=Meter(prompt, clock_ns=clock_ns, background=True),
         observe=partial(_record, recorder),
     )
     return make_api(settings)

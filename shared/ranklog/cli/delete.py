@@ -26,6 +26,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     zone = zone_of(arguments.tz)
     if not (arguments.yes or arguments.dry_run) and (console.json or not sys.stdin.isatty()):
         raise BadInput("nobody is here to be asked", hint="say --yes, or --dry-run to look first")
+    if arguments.query_words and not query_text(arguments).strip():
+        raise BadInput("the query says nothing", hint="leave it out to delete the launch whole")
     admin = open_admin_of(arguments)
 
     def ask(*, dry_run: bool) -> dict[str, Any]:

@@ -347,7 +347,13 @@ IMPORT = (
     Flag("--date", "a day near which times without a date lie", "YYYY-MM-DD"),
 )
 
-INGEST = (Flag("--follow", "go on with what comes, until ctrl-c"),)
+INGEST = (
+    Flag("--follow", "go on with what comes, until ctrl-c"),
+    Flag(
+        "--again",
+        "all that the stream holds, for a store that lost some of it; what it has is shown once",
+    ),
+)
 
 EXPORT = (
     Flag("--out", "new or empty folder, or s3://bucket/prefix, to write to (needed)", "DIR"),

@@ -12,7 +12,7 @@ from ranklog.answer.render import render_time
 from ranklog.cli.console import Console
 from ranklog.cli.progress import Progress
 from ranklog.cli.scope import FOUND
-from ranklog.cli.source import open_store_of, refuse_empty
+from ranklog.cli.source import open_store_of, refuse_empty, refuse_names
 from ranklog.cli.tables import print_table, shown_bytes, shown_ranks
 from ranklog.errors import BadInput
 
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         lacking = [path for path in arguments.path_words if path != "-" and not Path(path).exists()]
         also = f"; and there is no {lacking[0]}" if lacking else ""
         raise BadInput(f"an import needs the name of its run{also}", hint="--run NAME")
-    _check_name(arguments.run)
+    refuse_names(arguments)
     if arguments.rank is not None and arguments.rank_from is not None:
         raise BadInput("--rank and --rank-from both name the rank", hint="give one of them")
     store, tenant = open_store_of(arguments, create=True)
@@ -62,18 +62,6 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     else:
         _show(console, report)
     return FAILED if report.errors else FOUND
-
-
-def _check_name(run: str) -> None:
-    """A name that --run of the other commands would read as a launch of another run is refused."""
-    from ranklog.plan.bounds import parse_run_selector
-
-    name = parse_run_selector(run).name
-    if name != run:
-        raise BadInput(
-            f"a run can't be named {run[:80]}: elsewhere that means a launch of {name[:80]}",
-            hint="leave @ and ~ out of the name; --launch ID names the launch",
-        )
 
 
 def _print_objects(console: Console, report: ImportReport) -> None:

@@ -44,25 +44,29 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     store, _ = open_store_of(arguments, create=True)
     stream = DiskStream(folder)
     total = dict.fromkeys(_COUNTED, 0)
-    for report in _reports(stream, store, follow=arguments.follow):
+    for report in _reports(stream, store, follow=arguments.follow, again=arguments.again):
         stored = _counts(report)
         total = {name: count + stored[name] for name, count in total.items()}
         _show(console, report, stored)
     if console.json:
         console.object({"report": total})
     elif not any(total.values()):
-        console.note("nothing new")
+        console.note(
+            "nothing new" if arguments.again else "nothing new (--again: all that is there)"
+        )
     return FOUND
 
 
-def _reports(stream: DiskStream, store: Store, *, follow: bool) -> Iterator[IngestReport]:
+def _reports(
+    stream: DiskStream, store: Store, *, follow: bool, again: bool
+) -> Iterator[IngestReport]:
     """One per batch; with `follow` they do not end."""
     from ranklog.ingest.local import ingest_stream
     from ranklog.objectives.recorder import Recorder
 
     recorder = Recorder(store, background=follow)
     try:
-        yield from ingest_stream(stream, store, recorder)
+        yield from ingest_stream(stream, store, recorder, again=again)
         while follow:
             time.sleep(LOOK_EVERY_S)
             yield from ingest_stream(stream, store, recorder)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ranklog.cli.config import read_config
 from ranklog.cli.console import Console
-from ranklog.cli.source import local_store, refuse_empty
+from ranklog.cli.source import local_store, refuse_empty, refuse_names
 from ranklog.errors import BadInput
 from ranklog.produce.starting import KINDS_NAMED, is_known_kind, resolved, take_spool
 
@@ -38,6 +38,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.monitor and find_spec("psutil") is None:
         raise BadInput("--monitor needs psutil", hint="pip install 'ranklog[monitor]'")
     refuse_empty(arguments, "run", "launch", "tenant")
+    refuse_names(arguments)
     destination, near = _destination(arguments)
     tenant = arguments.tenant or tenant_at(destination, os.environ)
     if wrong := contradiction(tenant, destination, os.environ):

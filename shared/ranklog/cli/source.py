@@ -76,6 +76,23 @@ def refuse_empty(arguments: argparse.Namespace, *options: str) -> None:
             raise BadInput(f"--{option} names nothing", hint=f"name one, or leave --{option} out")
 
 
+def refuse_names(arguments: argparse.Namespace) -> None:
+    """A run whose name other commands would read as a launch of another one, a run or launch whose name no
+    key takes."""
+    from ranklog.layout.keys import encode_name
+    from ranklog.plan.bounds import parse_run_selector
+
+    run: str | None = arguments.run
+    name = parse_run_selector(run).name if run else run
+    if run and name != run:
+        raise BadInput(
+            f"a run can't be named {run[:80]}: elsewhere that means a launch of {str(name)[:80]}",
+            hint="leave @ and ~ out of the name; --launch ID names the launch",
+        )
+    for given in (run, arguments.launch):
+        encode_name(given or "")
+
+
 def at_source(command: str, arguments: argparse.Namespace) -> str:
     """A command that is shown, with the options of this one that say where lines are."""
     named = {name: getattr(arguments, name, None) for name in ("store", "api", "tenant")}

@@ -35,8 +35,10 @@ GROWING_FUNCTIONS = frozenset(
 )
 GROWING_CALLS_MAX = 2
 GROWING_SIZE_MAX = 10_000
+DEPTH_MAX = 200
 _HINT = "DuckDB's SQL over the views lines and points"
 _SIZE_HINT = f"at most {GROWING_CALLS_MAX}, each with a number up to {GROWING_SIZE_MAX}"
+_BRACKETS = re.compile(r"[(\[{)\]}]")
 _EXPLAIN = re.compile(r"\s*EXPLAIN\s+(?:ANALYZE\s+)?(?=[A-Z(])", re.IGNORECASE)
 
 
@@ -45,6 +47,7 @@ def check_statement(connection: duckdb.DuckDBPyConnection, statement: str) -> No
     size = len(statement.encode("utf-8", "surrogatepass"))
     if size > limits.SQL_BYTES_MAX:
         raise TooLarge(f"a statement of {size} bytes, limit {limits.SQL_BYTES_MAX}")
+    _check_depth(statement)
     found = connection.extract_statements(statement)
     if len(found) != 1:
         raise BadQuery(f"{len(found)} statements", hint="write one SELECT")
@@ -67,6 +70,16 @@ def check_statement(connection: duckdb.DuckDBPyConnection, statement: str) -> No
             _check_size(node)
     if growing > GROWING_CALLS_MAX:
         raise BadQuery(f"{growing} calls of functions that make large values", hint=_SIZE_HINT)
+
+
+def _check_depth(statement: str) -> None:
+    """DuckDB's parser takes seconds and gigabytes for some thousand brackets that nobody closes, and no limit
+    holds meanwhile. Those within text count, too: what text is, the parser would have to say."""
+    depth = 0
+    for bracket in _BRACKETS.findall(statement):
+        depth = depth + 1 if bracket in "([{" else max(depth - 1, 0)
+        if depth > DEPTH_MAX:
+            raise BadQuery(f"brackets are nested over {DEPTH_MAX} deep", hint=_HINT)
 
 
 def _tree(connection: duckdb.DuckDBPyConnection, statement: str) -> Any:

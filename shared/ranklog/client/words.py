@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, TypedDict
 
 from ranklog.errors import BadInput, BadQuery
+from ranklog.limits import WORLD_RANKS_MAX
 from ranklog.model.query import Query
 from ranklog.plan.parse import parse_query
 from ranklog.plan.restrict import restrict
 from ranklog.plan.times import parse_duration
 
 ORDERS = (None, "newest", "oldest")
+_RANK_DIGITS_MAX = 18
 
 
 class Restrictions(TypedDict, total=False):
@@ -106,17 +109,23 @@ def names_in(given: str | Sequence[str] | None) -> list[str]:
 
 
 def parse_ranks(text: str | Sequence[int] | None) -> list[int]:
-    """`0,7` or `0-3` or numbers. Raises BadInput."""
+    """`0,7` or `0-3` or numbers, WORLD_RANKS_MAX at most. Raises BadInput."""
     if text is None:
         return []
     if not isinstance(text, str):
         return [int(rank) for rank in text]
-    ranks: list[int] = []
+    spans: list[range] = []
     for part in filter(None, (item.strip() for item in text.split(","))):
         low, dash, high = part.partition("-")
-        if not low.isdecimal() or (dash and not high.isdecimal()):
+        if not _is_rank(low) or (dash and not _is_rank(high)):
             raise BadInput(f"{part!r} is no rank", hint="write 0,7 or 0-3")
         if dash and int(high) < int(low):
             raise BadInput(f"{part!r} ends before it begins", hint=f"write {high}-{low}")
-        ranks += range(int(low), int(high or low) + 1) if dash else [int(low)]
-    return list(dict.fromkeys(ranks))
+        spans.append(range(int(low), int(high or low) + 1))
+    if sum(map(len, spans)) > WORLD_RANKS_MAX:
+        raise BadInput(f"{text[:80]!r} names over {WORLD_RANKS_MAX:,} ranks", hint="name fewer")
+    return list(dict.fromkeys(chain.from_iterable(spans)))
+
+
+def _is_rank(word: str) -> bool:
+    return word.isdecimal() and len(word) <= _RANK_DIGITS_MAX

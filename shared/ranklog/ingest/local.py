@@ -34,10 +34,10 @@ def consumer_of(store: Store) -> str:
 
 
 def ingest_stream(
-    stream: DiskStream, store: Store, recorder: Recorder | None = None
+    stream: DiskStream, store: Store, recorder: Recorder | None = None, *, again: bool = False
 ) -> Iterator[IngestReport]:
     """Ingest what the stream holds past its checkpoint; one report per committed batch, whose measures
-    the recorder keeps.
+    the recorder keeps. `again`: all that it holds, for a store that has lost what it was given.
 
     Raises what the store and the stream raise: what was reported is stored, call it again for the rest.
     """
@@ -45,7 +45,7 @@ def ingest_stream(
     consumer = consumer_of(store)
     source = f"disk-{stream.identity}"
     allowance = Allowance(Meter(store, process=f"{consumer}-{stream.identity}", resume=True))
-    for batch in _batches(stream.read(stream.checkpoint(consumer))):
+    for batch in _batches(stream.read("" if again else stream.checkpoint(consumer))):
         first, last = batch[0].sequence, batch[-1].sequence
         report = ingest_batch(
             batch,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypedDict
@@ -17,6 +17,7 @@ from ranklog.layout import keys
 from ranklog.limits import FRAME_RECORD_BYTES_MAX
 from ranklog.model.frame import KIND_LINE, KIND_POINT, Frame, PointColumns
 from ranklog.model.manifest import unpack_piece
+from ranklog.model.names import printable_names
 from ranklog.model.point import context_values
 from ranklog.model.record import Record
 from ranklog.store.protocol import Store
@@ -95,7 +96,7 @@ def read_record(
     if allowance is not None:
         keys.tenant_prefix(peeked.header.tenant)
         allowance.ask(peeked.header.tenant, len(record.data))
-    frame = decode_frame(record.data, peeked)
+    frame = shown_frame(decode_frame(record.data, peeked))
     check_frame(frame)
     payload_hash = peeked.header.payload_hash.hex()
     return Received(frame, arrival_ns, peeked.header_hash, payload_hash, record.sequence)
@@ -117,6 +118,15 @@ def chosen_names(source: str, sequences: Sequence[str]) -> BatchNames:
 
 
 # --- what the codec leaves to ingest -----------------------------------------------------------
+def shown_frame(frame: Frame) -> Frame:
+    """The frame with names of metadata that can be shown: one line's must not refuse the others."""
+    shown = printable_names(dict.fromkeys(column.key for column in frame.metadata))
+    if all(name == key for key, name in shown.items()):
+        return frame
+    columns = (replace(column, key=shown[column.key]) for column in frame.metadata)
+    return replace(frame, metadata=tuple(columns))
+
+
 def check_frame(frame: Frame) -> None:
     """Names that fit keys, one tenant, text that is UTF-8 lines. Raises Corrupt, BadInput."""
     if frame.kind not in (KIND_LINE, KIND_POINT):
@@ -136,8 +146,6 @@ def check_frame(frame: Frame) -> None:
         return
     _check_text(frame)
     for column in frame.metadata:
-        if not column.key.isprintable():
-            raise Corrupt(f"metadata key {column.key!r:.60} has characters that can't be shown")
         if column.type == "str":
             _check_utf8(f"metadata {column.key!r}", column.values, _edges(column.lengths))
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
+from ranklog.model.names import fitting
 from ranklog.produce.key_tenant import key_tenant
 from ranklog.produce.launch_name import find_launch, number
 
@@ -100,12 +101,12 @@ def identify(
     local_rank: int | None = None,
     world_size: int | None = None,
 ) -> Identity:
-    """Explicit values first, then RANKLOG_* variables, then the launchers'."""
+    """Explicit values first, then RANKLOG_* variables, then the launchers'; names as keys take them."""
     found = find_identity(environ, around).identity
     given = {
         "tenant": tenant or None,
-        "run": run or None,
-        "launch": launch or None,
+        "run": fitting(run) if run else None,
+        "launch": fitting(launch) if launch else None,
         "attempt": attempt,
         "rank": rank,
         "local_rank": local_rank,
@@ -124,10 +125,10 @@ def find_identity(environ: Mapping[str, str], around: Surroundings) -> Found:
     given = environ if around.job_started_with is None else around.job_started_with
     identity = Identity(
         tenant=tenant_at(environ.get("RANKLOG_DESTINATION"), environ),
-        run=_run(environ, around, sources),
-        launch=find_launch(environ, given, _ranks(given, around, {})[2], around, sources),
+        run=fitting(_run(environ, around, sources)),
+        launch=fitting(find_launch(environ, given, _ranks(given, around, {})[2], around, sources)),
         attempt=_attempt(environ, sources),
-        host=environ.get("RANKLOG_HOST") or around.host,
+        host=fitting(environ.get("RANKLOG_HOST") or around.host),
         rank=rank,
         local_rank=local_rank,
         world_size=world_size,

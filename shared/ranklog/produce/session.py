@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranklog.model.levels import INFO, parse_level
+from ranklog.model.names import fitting
 from ranklog.produce import spool, telemetry, trouble
 from ranklog.produce.capture import (
     Captured,
@@ -222,6 +223,7 @@ def init(
             world_size=world_size,
         )
         _tell_contradiction(identity.tenant, destination)
+        _tell_shortened(run or os.environ.get("RANKLOG_RUN"), identity.run)
         # Children that are no forks (a data loader's, spawned) can't see what the launch came from.
         os.environ.setdefault("RANKLOG_LAUNCH", identity.launch)
         launched = os.environ.get("RANKLOG_LAUNCHED") == "1"
@@ -250,6 +252,12 @@ def _tell_contradiction(tenant: str, given: str | None) -> None:
     destination = given or os.environ.get("RANKLOG_DESTINATION")
     if wrong := contradiction(tenant, destination, os.environ):
         trouble.once("tenant", wrong)
+
+
+def _tell_shortened(given: str | None, run: str) -> None:
+    """By which name to ask for a run whose own is too long."""
+    if given and run != given and run == fitting(given):
+        trouble.once("name", f"the run's name is too long for a key, so it is called {run}")
 
 
 def _destination(given: str | None) -> str | None:
