@@ -22,6 +22,7 @@ from typing import Any
 from ranklog import limits
 from ranklog.agent.mask_patterns import (
     ASSIGNED,
+    CALL,
     DETAILS,
     GATE,
     KEY_BEGIN,
@@ -29,9 +30,12 @@ from ranklog.agent.mask_patterns import (
     KEY_MASK,
     KINDS,
     LITERALS,
+    PROSE,
     VOCABULARY,
     Detail,
     is_secret,
+    kind_of_name,
+    whole_name,
 )
 from ranklog.errors import BadRule
 
@@ -125,33 +129,51 @@ class Masker:
         places = {place for literal, place in self._places if literal in lowered}
         for place in sorted(places):
             detail = self._details[place]
-            text = detail.pattern.sub(self._replacing(detail.kind, detail.group), text)
+            text = detail.pattern.sub(self._replacing(detail), text)
         return ASSIGNED.sub(self._assigned, text)
 
-    def _replacing(self, kind: str, group: int) -> Callable[[re.Match[bytes]], bytes]:
+    def _replacing(self, detail: Detail) -> Callable[[re.Match[bytes]], bytes]:
         def replaced(match: re.Match[bytes]) -> bytes:
-            if match[group] is None or match[group].startswith(b"[masked:"):
+            value = match[detail.group]
+            if value is None or value.startswith(b"[masked:"):
                 return match[0]
-            self.counts[kind] += 1
-            whole, start = match[0], match.start()
-            return (
-                whole[: match.start(group) - start]
-                + b"[masked:%s]" % kind.encode()
-                + whole[match.end(group) - start :]
-            )
+            if detail.name and VOCABULARY.search(match[detail.name]):
+                return match[0]
+            return self._replaced(match, detail.kind, detail.group)
 
         return replaced
 
     def _assigned(self, match: re.Match[bytes]) -> bytes:
-        kind = next(kind for kind in KINDS if match[kind] is not None)
-        value = match["quoted"] if match["quoted"] is not None else match["bare"]
-        name = match["name"]
-        if VOCABULARY.search(name) or not is_secret(kind, value, match["separator"]):
+        kind = next((kind for kind in KINDS if match[kind] is not None), None)
+        if kind is None or not self._is_secret(kind, match):
             return match[0]
+        return self._replaced(match, kind, "bare" if match["quote"] is None else "quoted")
+
+    def _is_secret(self, kind: str, match: re.Match[bytes]) -> bool:
+        text, end = match.string, match.end("name")
+        name = whole_name(text, match.start("name"), end)
+        if VOCABULARY.search(name):
+            return False
+        if match["quote"] is not None:
+            cut_short = match["cut"] is not None
+            if cut_short and not match["quoted"][:1].isalnum():
+                return False  # `"password=", x`
+            return is_secret(kind, name, match["quoted"])
+        owned = kind == "password" and len(name) > len(match["name"])
+        if not owned and PROSE.match(text, end):
+            return False
+        if kind in ("secret", "api_key") and CALL.match(text, end):
+            return False
+        return is_secret(kind, name, match["bare"], spoken=match["separator"].strip() == b":")
+
+    def _replaced(self, match: re.Match[bytes], kind: str, group: int | str) -> bytes:
         self.counts[kind] += 1
-        mask = b"[masked:%s]" % kind.encode()
-        quote = match["quote"] or b""
-        return name + match["separator"] + quote + mask + quote
+        whole, start = match[0], match.start()
+        return (
+            whole[: match.start(group) - start]
+            + b"[masked:%s]" % kind.encode()
+            + whole[match.end(group) - start :]
+        )
 
     def _without_keys(self, text: bytes) -> bytes:
         while begin := KEY_BEGIN.search(text):
@@ -164,13 +186,10 @@ class Masker:
         if name not in self._secret_names:
             if len(self._secret_names) >= 4096:
                 self._secret_names.clear()
-            probe = ASSIGNED.fullmatch(name.encode("utf-8", "replace") + b"=Abcdefgh12345678")
-            self._secret_names[name] = (
-                next(kind for kind in KINDS if probe[kind] is not None) if probe else None
-            )
+            self._secret_names[name] = kind_of_name(name.encode("utf-8", "replace"))
         kind = self._secret_names[name]
         data = value.encode("utf-8", "surrogatepass")
-        if kind is not None and is_secret(kind, data, b"="):
+        if kind is not None and is_secret(kind, name.encode("utf-8", "replace"), data):
             self.counts[kind] += 1
             return f"[masked:{kind}]"
         masked = self.text(data)

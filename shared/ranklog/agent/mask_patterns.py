@@ -14,7 +14,9 @@ from ranklog.produce.secrets import TOKEN_NAMES
 from ranklog.produce.token_forms import FORMS
 
 # --- where a secret might be: over lower-cased bytes ----------------------------------------------
-_NAMED = rb"(?=[\"'\])}]{0,2}\s{0,3}[=:])"
+_COLOURS = rb"(?:\x1b\[[0-9;]{0,16}m){0,3}"
+# Behind a name, to what it is set to: `=`, `": `, `'] = `, `\": `, a change of colour and `=`.
+_NAMED = rb"(?=\\{0,3}[\"'\])}]{0,2}" + _COLOURS + rb"\s{0,40}[=:])"
 GATE = re.compile(
     rb"|".join(
         [
@@ -55,8 +57,8 @@ GATE = re.compile(
             rb"j(?<=eyj)",
             rb"-----begin",
             rb"-----end",
-            rb"-(?<=--)(?:[a-z0-9]{1,20}-){0,3}(?:token|api-key|secret|passwd) ",
-            rb"://[^/\s]{0,512}@",
+            rb"-(?<=--)(?:[a-z0-9]{1,20}[_-]){0,3}(?:token|(?:api|access)[_-]key) ",
+            rb"://(?:[^/\s]{0,512}|(?::|[^/\s:@]{1,255}:(?![0-9]{0,5}/))[^\s@]{1,255})@",
         ]
     )
 )
@@ -76,27 +78,39 @@ _SERVICE = (
     rb"|openrouter|together|replicate|deepseek|datadog|dd|sentry|comet|neptune|clearml|langchain"
     rb"|langsmith|pinecone|swanlab|license|shared|subscription)"
 )
+# What is set to what. What goes before a name, as `db_` does, is no part of a match; see `whole_name`.
 ASSIGNED = re.compile(
     rb"""(?ix)
-    (?<![a-z0-9])
-    (?P<name> (?:[a-z0-9]{1,40}[_.-]){0,6}?
-      (?: (?P<password> (?:[a-z]{1,20})?password | passwd | passphrase | pwd | OWNER[_.-]?pass )
+    \[masked:[a-z0-9_]{1,40}\]  # what was masked before is passed over
+    | (?: (?<![a-z0-9]) | (?<=[0-9;\[]m) ) (?=[a-z])  # a word begins, or does behind a colour
+    (?P<name> (?P<password> (?:[a-z]{1,20})?password | passwd | passphrase | pwd | OWNER[_.-]?pass )
         | (?P<secret> (?:[a-z]{1,20})?secret (?:[_-]?access)? (?:[_-]?key)? | credentials? )
         | (?P<token> (?:[a-z]{1,20})?token )
         | (?P<api_key> (?:api|access|sharedaccess|account|auth|private|encryption|signing)[_-]?key(?:[_-]?id)?
             | SERVICE[_-]?key )
-      ) )
-    (?P<separator> ["'\])}]{0,2} \s{0,3} [=:]>? \s{0,3} )
-    (?: (?P<quote>["']) (?P<quoted>[^"'\n]{1,4096}) (?P=quote)
-      | (?P<bare> \$\{\w{1,256}\} | [^\s"',;&<>()\[\]{}|]{1,4096}) )
-    """.replace(b"OWNER", _OWNER).replace(b"SERVICE", _SERVICE)
+      )
+    (?P<separator> \\{0,3}["'\])}]{0,2} COLOURS BLANKS [=:]>? BLANKS COLOURS )
+    (?: (?:[bfru]{1,2}(?=["']))?  # as Python writes strings
+        (?P<quote> \\{0,3}["'] )
+        (?P<quoted> (?: (?!(?P=quote)) (?: [^\\\n] | \\\\\\["'] | \\(?!\\\\["']). ) ){1,4096} )
+        (?: (?P=quote) | (?P<cut> (?=\n|\Z) ) )
+      | (?! [bfru]{1,2}["'] | (?:none|null|true|false|\*{3,40})[,;&|] )  # `f(password=None,x)`
+        (?P<bare> \$\{\w{1,256}\}
+          # A password may hold delimiters, where what goes on behind one is no `name=`.
+          | (?(token) PLAIN | (?(api_key) PLAIN | \(? PLAIN (?: JOIN PLAIN ){0,16} ) ) ) )
+    """.replace(b"PLAIN", rb"""[^\s"',;&<>()\[\]{}|\x1b]{1,4096}""")
+    .replace(b"JOIN", rb"""(?: [,;&|({] | [<>](?!/) | '(?=\w) ) (?! [\w.\-]{1,64}\s{0,3}[=:] )""")
+    .replace(b"BLANKS", rb"(?: [ \t]{0,40} | \s{0,3} )")
+    .replace(b"COLOURS", _COLOURS)
+    .replace(b"OWNER", _OWNER)
+    .replace(b"SERVICE", _SERVICE)
 )
 KINDS = ("password", "secret", "token", "api_key")
 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """One form of secrets. `group`: what of a match is the secret.
+    """One form of secrets. `group`: what of a match is the secret; `name`: what its name is, if any.
 
     `literals`: one of them, in lower case, is in every line that has a match. Every repetition is
     bounded or anchored: a line of a megabyte must not take seconds.
@@ -106,10 +120,11 @@ class Detail:
     literals: tuple[bytes, ...]
     pattern: re.Pattern[bytes]
     group: int = 0
+    name: int = 0
 
 
-def _detail(kind: str, literals: bytes, pattern: bytes, group: int = 0) -> Detail:
-    return Detail(kind, tuple(literals.split(b"|")), re.compile(pattern), group)
+def _detail(kind: str, literals: bytes, pattern: bytes, group: int = 0, name: int = 0) -> Detail:
+    return Detail(kind, tuple(literals.split(b"|")), re.compile(pattern), group, name)
 
 
 DETAILS = (
@@ -128,8 +143,11 @@ DETAILS = (
     _detail(
         "connection_string",
         b"://",
-        rb"(?<![A-Za-z0-9+.\-])[A-Za-z][A-Za-z0-9+.\-]{0,30}://[^\s:/@\"']{0,255}:"
-        rb"([^\s@\"'/]{1,255}(?:@[^\s@\"'/]{1,255}){0,2})@",
+        # Digits behind a host, up to a slash, are a port. A password may hold `/` and `@`; the `/@`
+        # of `host/@scope/` and an address behind a `?` are of a path.
+        rb"(?<![A-Za-z0-9+.\-])[A-Za-z][A-Za-z0-9+.\-]{0,30}://"
+        rb"(?:[^\s:/@\"'\[]{1,255}:(?![0-9]{0,5}[/?#,])|:)"
+        rb"([^\s@\"']{1,255}(?:@(?:[^\s@\"'/]{1,255}|[^\s@\"'?]{1,255}(?<!/))){0,3})@(?![/?#]|sha256:)",
         1,
     ),
     _detail(
@@ -171,8 +189,10 @@ DETAILS = (
     _detail(
         "argument",
         b"--",
-        rb"--(?:[a-z0-9]{1,20}-){0,3}(?:token|api-key|secret|password|passwd) ([^\s-]\S{5,255})",
-        1,
+        rb"--((?:[a-z0-9]{1,20}[_-]){0,3}(?:token|(?:api|access)[_-]key|secret(?:[_-](?:access[_-])?key)?"
+        rb"|password|passwd)) ([^\s=-]\S{5,255})",
+        group=2,
+        name=1,
     ),
     _detail("authorization", b"bearer", rb"(?i)\bbearer\s{1,3}([A-Za-z0-9_\-.=+/~]{16,8192})", 1),
 )
@@ -182,22 +202,60 @@ KEY_MASK = b"[masked:private_key]"
 # Values that say there is none, or refer to one.
 NO_SECRET = re.compile(
     rb"(?i)(?:none|null|nil|true|false|unset|set|missing|empty|redacted|hidden|required|optional"
-    rb"|invalid|expired|yes|no|env|\*+|x{3,}|\.{2,}|%[sdr]|\$\{?\w+\}?|\[masked.*|\d{1,5})$"
+    rb"|invalid|expired|yes|no|env|\*+|x{3,}|\.{2,}|%[sdr]|\$\{?\w+\}?|\[masked.*|\d{1,3})$"
 )
 # Tokens of a vocabulary, or of a text.
 VOCABULARY = re.compile(TOKEN_NAMES.encode())
 MIXED = re.compile(rb"(?=.*[A-Za-z])(?=.*[0-9])")
+# Names whose value is a secret even if of letters alone; `secret` and `credentials` are words.
+_CERTAIN = re.compile(rb"(?i)[a-z0-9][_.\-]?secret$|secret.{0,8}key$|(?:api|access)[_-]?key$")
+# What of letters alone such a name has beside it that is none: how it is, or where code has it from.
+_STATE = re.compile(
+    rb"(?i)(?:not?[_-]?(?:set|found|needed|required|configured|provided)|(?:un|re)?changed|(?:un)?defined"
+    rb"|provided|configured|disabled|detected|verified|validated|accepted|rejected|generated|retrieved"
+    rb"|available|unavailable|anonymous|deprecated|supported|unsupported|placeholder|default|application-default"
+    rb"|(?:your|change)[_-].*|<.*|%\(.*|optional|secretstr|str|string)$"
+)
+_CODE = re.compile(
+    rb"(?i)[a-z_]\w{0,80}(?:\.[a-z_]\w{0,80}){1,8}$"
+    rb"|(?:\w{1,80}_)?(?:(?:api|access|secret|private|auth|account)_?key|secret)(?:_id)?$"
+)
+# Behind a name: a sentence, as `: please enter` is and `: swordfish user: joe` is not; a call.
+PROSE = re.compile(
+    rb"(?i)\s?:\s{1,3}[a-z][a-z'-]{0,40}[.,!?]?[ ][a-z]{1,20}(?![\w.\-]{0,64}[\"']?\s{0,3}[=:])"
+)
+CALL = re.compile(rb"\s{0,3}[=:]\s{0,3}[A-Za-z_.]{1,160}[(\[]")
 
 
-def is_secret(kind: str, value: bytes, separator: bytes) -> bool:
-    """Whether what a name of that kind is set to can be one."""
-    if NO_SECRET.match(value) or value.startswith((b"/", b"~/")):  # a path, as $PWD is
+def whole_name(text: bytes, start: int, end: int) -> bytes:
+    """Of the name that a match has the end of: all of it, `db_` of `db_password` too."""
+    return re.split(rb"\[[0-9;]{0,16}m|[^\w.\-]", text[max(0, start - 128) : end])[-1]
+
+
+def kind_of_name(name: bytes) -> str | None:
+    """What kind of secret is set by that name, if any."""
+    for match in ASSIGNED.finditer(name + b"=x"):
+        if match["name"] is not None and match.end() == len(name) + 2:
+            return next(kind for kind in KINDS if match[kind] is not None)
+    return None
+
+
+def is_secret(kind: str, name: bytes, value: bytes, *, spoken: bool = False) -> bool:
+    """Whether what a name of that kind is set to can be one. `spoken`: as `name: value`, unquoted."""
+    if NO_SECRET.match(value):
         return False
+    is_path = value.startswith((b"/", b"~/"))
     if kind == "password":
-        # `password: wrong format` is a sentence.
-        return b"=" in separator or b":" not in separator or len(value) >= 6
-    if len(value) < 8:
+        # `PWD=/home/x` and `passwd: /etc/passwd` are paths, `password: wrong` says how it is.
+        if is_path and (spoken or name.lower().endswith(b"pwd")):
+            return False
+        return not spoken or len(value) >= 6
+    if len(value) < 8 or is_path:
         return False
     if kind == "token" and value[:1] in b"<[" and value[-1:] in b">]":
         return False  # `<extra_id_99>`
-    return len(value) >= 32 or bool(MIXED.match(value))
+    if len(value) >= 32 or MIXED.match(value):
+        return True
+    return bool(kind != "token" and _CERTAIN.search(name)) and not (
+        _STATE.match(value) or _CODE.match(value)
+    )
