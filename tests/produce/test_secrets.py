@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from ranklog.produce.secrets import (
@@ -98,3 +100,15 @@ def test_only_what_a_run_depends_on_is_kept_of_the_environment() -> None:
         "SLURM_JOB_ID": "17",
         "TORCH_PROXY": f"http://{MASK}@proxy",
     }
+
+
+@pytest.mark.parametrize(
+    "unit", ["k", "a1", "a-", "a.", "token", "api_key", "password=", "a://", "sk-", "cookie: "]
+)
+def test_a_long_word_costs_by_its_length(unit: str) -> None:
+    """The job waits for it, all its threads do. By the square of its length these take minutes."""
+    text = unit * (50_000 // len(unit))
+    began = time.thread_time()
+    mask_text(text)
+    is_secret_name(text)
+    assert time.thread_time() - began < 10

@@ -19,17 +19,19 @@ _DIGEST_BYTES = 6
 
 def fitting(name: str) -> str:
     """The name, or as much of it as a key takes (NAME_BYTES_MAX bytes, percent-encoded) and `-` and 12 hex
-    digits, which tell it from others that begin so. A name that fits stays as it is."""
+    digits, which tell it from others that begin so; what is no UTF-8 is U+FFFD, as every program prints
+    names, keeps them as JSON and hands them on. A name that fits stays as it is."""
     if len(name) * 3 <= _ROOM and name.isascii():
         return name
     from urllib.parse import quote  # few names are so long, and every import costs a job time
 
-    sizes = [len(quote(char, safe="", errors="surrogatepass")) for char in name]
+    name = name.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    sizes = [len(quote(char, safe="")) for char in name]
     if sum(sizes) <= _ROOM:
         return name
     import hashlib
 
-    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES)
+    digest = hashlib.blake2b(name.encode(), digest_size=_DIGEST_BYTES)
     room = _ROOM - 1 - 2 * _DIGEST_BYTES
     kept = sum(size <= room for size in accumulate(sizes))
     return f"{name[:kept]}-{digest.hexdigest()}"

@@ -28,15 +28,16 @@ _PASSES = r"(?:forward|backward|first|second|last|single|one|two|multi|full|each
 _HARMLESS = re.compile(rf"{TOKEN_NAMES}|(?:^|[_.\-]){_PASSES}[_.\-]pass$")
 # Keys of services by their own look, and the password in an address.
 _TEXT = re.compile(
-    r"(?P<scheme>\b[a-z][a-z0-9+.\-]*://)[^\s/@:]*:[^\s/@]+(?=@)"
+    r"(?P<scheme>\b[a-z][a-z0-9+.\-]{0,30}://)[^\s/@:]*:[^\s/@]+(?=@)"
     r"|\b(?:sk-[\w\-]{16,}|hf_\w{16,}|gh[pousr]_\w{20,}|glpat-[\w\-]{16,}|AIza[\w\-]{30,})"
     + "".join(f"|{pattern}" for _, _, pattern in FORMS)
     + r"|(?i:\bbearer\s+[\w\-.=+/]{12,})|(?i:(?<=authorization: )\w+ [\w\-.=+/]{6,})"
     r"|(?i:(?<=cookie: )[\w.\-]+=[^\"'\r\n]+)"
 )
-# `api_key: "…"`, `HF_TOKEN=…`: in code, configuration and shells; `max_tokens=5` is none.
+# `api_key: "…"`, `HF_TOKEN=…`: in code, configuration and shells; `max_tokens=5` is none. What goes before is
+# bounded and begins a word: within a long one each place would be a beginning, and a job waits for it.
 _ASSIGNED = re.compile(
-    r"(?i)(?P<name>[\w.\-]*(?:(?:passw(?:or)?d|passphrase|(?:db|sql|user|admin|root|smtp|mail|redis|login)_?pass|secret|credential|(?:api|access|private)[_\-]?key)s?"
+    r"(?i)(?<![\w.\-])(?P<name>[\w.\-]{0,128}?(?:(?:passw(?:or)?d|passphrase|(?:db|sql|user|admin|root|smtp|mail|redis|login)_?pass|secret|credential|(?:api|access|private)[_\-]?key)s?"
     r"|[_\-.]token|\btoken)[\"']?\s*[=:]\s*[\"']?)(?P<value>[^\s\"',;&}\])]+)"
 )
 _UNSET = frozenset(["none", "null", "true", "false", "***", "|", ">"])

@@ -257,7 +257,7 @@ def _tell_contradiction(tenant: str, given: str | None) -> None:
 def _tell_shortened(given: str | None, run: str) -> None:
     """By which name to ask for a run whose own is too long."""
     if given and run != given and run == fitting(given):
-        trouble.once("name", f"the run's name is too long for a key, so it is called {run}")
+        trouble.once("name", f"no key takes the run's name, so it is called {run}")
 
 
 def _destination(given: str | None) -> str | None:
