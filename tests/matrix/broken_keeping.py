@@ -24,13 +24,13 @@ from tests.matrix.faults import Injection
 
 
 # --- compaction -----------------------------------------------------------------------------------
-@breaks("a segment without an index is deleted after 7 days, not sooner", seed=2)
+@breaks("a segment without an index is deleted after 7 days, not sooner", seed=6)
 def orphan_age_too_short() -> None:
     is_old = orphans._is_old
     put_in_place(orphans, _is_old=lambda info, now_ns, age_s=60: is_old(info, now_ns, age_s))
 
 
-@breaks("`replaces` is transitive", Injection(f.INGEST, "index.put", f.STALL_BEFORE), seed=5)
+@breaks("`replaces` is transitive", Injection(f.INGEST, "index.put", f.STALL_BEFORE), seed=85)
 def replaces_not_transitive() -> None:
     put_in_place(merge, _replaces=lambda _, chosen: tuple(sorted(index.key for index in chosen)))
 
@@ -104,7 +104,7 @@ def headers_lost_by_merge() -> None:
     put_in_place(merge, _besides=without)
 
 
-@breaks("what one frame says was dropped counts once", seed=2)
+@breaks("what one frame says was dropped counts once", seed=18)
 def drops_counted_by_index() -> None:
     def add(drops: Any, more: Any) -> None:
         for drop in more:

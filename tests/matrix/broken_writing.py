@@ -95,7 +95,7 @@ def _index_first(module: Any) -> None:
 @breaks(
     "a batch's segment is there before its index",
     Injection(f.INGEST, "index.put", f.KILL_AFTER),
-    seed=1,
+    seed=65,
 )
 def index_before_segment() -> None:
     _index_first(parts)
@@ -112,7 +112,7 @@ def merged_index_before_segment() -> None:
 @breaks(
     "a batch is acknowledged when all its indexes are committed",
     Injection(f.INGEST, "index.put", f.DOWN),
-    seed=2,
+    seed=34,
 )
 def acknowledged_before_commit() -> None:
     put_index = commit.put_index
@@ -129,7 +129,7 @@ def acknowledged_before_commit() -> None:
 @breaks(
     "the PUT of an index is the commit, and it is put once: a stalled attempt changes nothing",
     Injection(f.INGEST, "index.put", f.STALL_BEFORE),
-    seed=4,
+    seed=20,
 )
 def committed_index_put_again() -> None:
     put_in_place(parts, put_index=lambda store, key, data: bool(store.put(key, data)))
