@@ -143,7 +143,7 @@ def test_in_the_background_what_waits_is_written_by_itself() -> None:
     recorder = bench.recorder(every_s=0.05, background=True)
     recorder.add("t", lines(1))
     recorder.add("t", lines(2))
-    timer = recorder._timer
+    timer = recorder._later._timer
     assert timer is not None and timer.daemon
     timer.join(10)
     assert bench.lines() == 3

@@ -28,7 +28,7 @@ from ranklog.limits import (
     METERED_TENANTS_MAX,
     SECOND_NS,
 )
-from ranklog.objectives.hours import TenantHours
+from ranklog.objectives.hours import Later, TenantHours
 from ranklog.store.protocol import Store
 
 INGESTED, SCANNED, REQUESTS, REFUSED = "ingest_bytes", "scan_bytes", "requests", "refused"
@@ -85,8 +85,7 @@ class Meter:
         self._clock_s = clock_s
         self._process = process or uuid.uuid4().hex
         self._resume = resume
-        self._background = background
-        self._timer: threading.Timer | None = None
+        self._later = Later(METER_AGE_S_MAX, self.flush) if background else None
         self._hours = TenantHours(_begun, _idle, METERED_TENANTS_MAX)
         self._lock = threading.Lock()
 
@@ -168,15 +167,8 @@ class Meter:
     def _change(self, counts: _Hour) -> None:
         """There is something to write; who has the lock may say so."""
         counts.changed = True
-        if self._background and self._timer is None:
-            self._timer = threading.Timer(METER_AGE_S_MAX, self._awake)
-            self._timer.daemon = True
-            self._timer.start()
-
-    def _awake(self) -> None:
-        with self._lock:
-            self._timer = None
-        self.flush()
+        if self._later is not None:
+            self._later.ask()
 
     @staticmethod
     def _age_s(counts: _Hour) -> float:

@@ -45,8 +45,8 @@ class HostStreams:
 
     def follow(self, files: ProcessFiles, framer: Framer, now_ns: int) -> None:
         """A process came: from now on lines are of its launch, in streams of their own."""
-        whose = files.stream("")
-        owner = [whose.tenant, whose.run, whose.launch, whose.attempt, whose.host]
+        who = files.identity
+        owner = [who.tenant, who.run, who.launch, who.attempt, who.host]
         if self._owner is not None and owner == self._owner[:5]:
             return
         self._owner = [*owner, new_incarnation()]

@@ -83,10 +83,9 @@ def refuse_names(arguments: argparse.Namespace) -> None:
     from ranklog.plan.bounds import parse_run_selector
 
     run: str | None = arguments.run
-    name = parse_run_selector(run).name if run else run
-    if run and name != run:
+    if run and (name := parse_run_selector(run).name) != run:
         raise BadInput(
-            f"a run can't be named {run[:80]}: elsewhere that means a launch of {str(name)[:80]}",
+            f"a run can't be named {run[:80]}: elsewhere that means a launch of {name[:80]}",
             hint="leave @ and ~ out of the name; --launch ID names the launch",
         )
     for given in (run, arguments.launch):

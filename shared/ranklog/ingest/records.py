@@ -120,9 +120,9 @@ def chosen_names(source: str, sequences: Sequence[str]) -> BatchNames:
 # --- what the codec leaves to ingest -----------------------------------------------------------
 def shown_frame(frame: Frame) -> Frame:
     """The frame with names of metadata that can be shown: one line's must not refuse the others."""
-    shown = printable_names(dict.fromkeys(column.key for column in frame.metadata))
-    if all(name == key for key, name in shown.items()):
+    if all(column.key.isprintable() for column in frame.metadata):
         return frame
+    shown = printable_names(dict.fromkeys(column.key for column in frame.metadata))
     columns = (replace(column, key=shown[column.key]) for column in frame.metadata)
     return replace(frame, metadata=tuple(columns))
 

@@ -5,6 +5,7 @@ An hour that is over waits until it was written; one that the store did not take
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from typing import Generic, Protocol, TypeVar
 
@@ -19,6 +20,26 @@ class Kept(Protocol):
 
 
 H = TypeVar("H", bound=Kept)
+
+
+class Later:
+    """Calls `flush` once, `after_s` after it was asked to; asked meanwhile, not again. Who asks holds the lock
+    that `flush` takes: what was changed before is seen by it."""
+
+    def __init__(self, after_s: float, flush: Callable[[], None]) -> None:
+        self._after_s = after_s
+        self._flush = flush
+        self._timer: threading.Timer | None = None
+
+    def ask(self) -> None:
+        if self._timer is None:
+            self._timer = threading.Timer(self._after_s, self._call)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _call(self) -> None:
+        self._timer = None
+        self._flush()
 
 
 class TenantHours(Generic[H]):

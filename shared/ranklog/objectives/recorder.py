@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from ranklog.errors import RanklogError
 from ranklog.limits import HOUR_NS, MEASURED_TENANTS_MAX, MEASURES_AGE_S_MAX
-from ranklog.objectives.hours import TenantHours
+from ranklog.objectives.hours import Later, TenantHours
 from ranklog.objectives.keeping import MINUTE_NS, Part, put_part, roll_up
 from ranklog.objectives.measures import Measures
 from ranklog.store.protocol import Store
@@ -54,7 +54,7 @@ class Recorder:
         self._process = process or uuid.uuid4().hex
         # of more tenants than are kept, all go
         self._hours = TenantHours[_Hour](lambda hour, _: _Hour(hour), list, MEASURED_TENANTS_MAX)
-        self._timer: threading.Timer | None = None
+        self._later = Later(every_s, self.flush)
         self._lock = threading.Lock()
 
     def add(self, tenant: str, measures: Measures) -> None:
@@ -68,7 +68,7 @@ class Recorder:
             hour.changed = True
             due = self._clock_s() - hour.written_s >= self._every_s
             if not due and self._background:
-                self._wake()
+                self._later.ask()
         if due:
             self._write(tenant, hour)
             self._write_ended()
@@ -80,17 +80,6 @@ class Recorder:
         for tenant, hour in waiting:
             self._write(tenant, hour)
         self._write_ended()
-
-    def _wake(self) -> None:
-        if self._timer is None:
-            self._timer = threading.Timer(self._every_s, self._awake)
-            self._timer.daemon = True
-            self._timer.start()
-
-    def _awake(self) -> None:
-        with self._lock:
-            self._timer = None
-        self.flush()
 
     def _write_ended(self) -> None:
         with self._lock:

@@ -47,7 +47,7 @@ WORKER = "worker"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What names the streams of a process, but for channel and incarnation.
+    """What names the streams of a process, but for channel and incarnation, by names that keys take.
 
     `role` "worker" is a rank's helper (a data loader's process): of its rank, and not the rank.
     """
@@ -61,6 +61,10 @@ class Identity:
     local_rank: int | None
     world_size: int | None
     role: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("run", "launch", "host"):
+            object.__setattr__(self, name, fitting(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +105,12 @@ def identify(
     local_rank: int | None = None,
     world_size: int | None = None,
 ) -> Identity:
-    """Explicit values first, then RANKLOG_* variables, then the launchers'; names as keys take them."""
+    """Explicit values first, then RANKLOG_* variables, then the launchers'."""
     found = find_identity(environ, around).identity
     given = {
         "tenant": tenant or None,
-        "run": fitting(run) if run else None,
-        "launch": fitting(launch) if launch else None,
+        "run": run or None,
+        "launch": launch or None,
         "attempt": attempt,
         "rank": rank,
         "local_rank": local_rank,
@@ -125,10 +129,10 @@ def find_identity(environ: Mapping[str, str], around: Surroundings) -> Found:
     given = environ if around.job_started_with is None else around.job_started_with
     identity = Identity(
         tenant=tenant_at(environ.get("RANKLOG_DESTINATION"), environ),
-        run=fitting(_run(environ, around, sources)),
-        launch=fitting(find_launch(environ, given, _ranks(given, around, {})[2], around, sources)),
+        run=_run(environ, around, sources),
+        launch=find_launch(environ, given, _ranks(given, around, {})[2], around, sources),
         attempt=_attempt(environ, sources),
-        host=fitting(environ.get("RANKLOG_HOST") or around.host),
+        host=environ.get("RANKLOG_HOST") or around.host,
         rank=rank,
         local_rank=local_rank,
         world_size=world_size,

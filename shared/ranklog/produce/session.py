@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranklog.model.levels import INFO, parse_level
-from ranklog.model.names import fitting
 from ranklog.produce import spool, telemetry, trouble
 from ranklog.produce.capture import (
     Captured,
@@ -256,7 +255,7 @@ def _tell_contradiction(tenant: str, given: str | None) -> None:
 
 def _tell_shortened(given: str | None, run: str) -> None:
     """By which name to ask for a run whose own is too long."""
-    if given and run != given and run == fitting(given):
+    if given and run != given:
         trouble.once("name", f"no key takes the run's name, so it is called {run}")
 
 

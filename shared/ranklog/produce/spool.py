@@ -30,7 +30,6 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from ranklog.model.names import fitting
 from ranklog.model.stream import Stream
 from ranklog.produce.identity import Identity
 
@@ -68,13 +67,13 @@ class ProcessFiles:
 
 
 def stream_of(who: Identity, channel: str, incarnation: str) -> Stream:
-    """A stream of whom an identity names, by names that keys take."""
+    """A stream of whom an identity names."""
     return Stream(
         tenant=who.tenant,
-        run=fitting(who.run),
-        launch=fitting(who.launch),
+        run=who.run,
+        launch=who.launch,
         attempt=who.attempt,
-        host=fitting(who.host),
+        host=who.host,
         rank=who.rank,
         local_rank=who.local_rank,
         channel=channel,
